@@ -1,0 +1,143 @@
+//! Ids: 128-bit UUIDv7 values, one newtype per kind of thing. DESIGN 4.
+//!
+//! The database holds the 16 bytes; each dialect has its own reversible spelling of them.
+
+use std::fmt;
+
+use crate::time::Timestamp;
+
+/// Builds the 16 bytes of a UUIDv7 whose order is the order of `at` down to the microsecond.
+///
+/// The 12 bits after the milliseconds carry the microsecond within the millisecond (scaled to 4,096), so that
+/// two ids minted at different microseconds sort like their times; `random` fills the remaining 62 bits.
+fn uuid_v7(at: Timestamp, random: u64) -> [u8; 16] {
+    let micros = u128::try_from(at.as_micros()).unwrap_or(0);
+    let millis = (micros / 1000) & 0xFFFF_FFFF_FFFF;
+    let fraction = (micros % 1000) * 4096 / 1000;
+    let value = (millis << 80)
+        | (0x7 << 76)
+        | (fraction << 64)
+        | (0b10 << 62)
+        | u128::from(random & 0x3FFF_FFFF_FFFF_FFFF);
+    value.to_be_bytes()
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name([u8; 16]);
+
+        impl $name {
+            /// A new id whose order is that of `at`; `random` makes it unique.
+            pub fn mint(at: Timestamp, random: u64) -> Self {
+                Self(uuid_v7(at, random))
+            }
+
+            /// The id with these 16 big-endian bytes.
+            pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+                Self(bytes)
+            }
+
+            /// The 16 big-endian bytes, as stored.
+            pub const fn as_bytes(&self) -> &[u8; 16] {
+                &self.0
+            }
+
+            /// Reads the canonical lowercase hyphenated spelling and no other.
+            pub fn parse(text: &str) -> Option<Self> {
+                let id = Self(*uuid::Uuid::try_parse(text).ok()?.as_bytes());
+                (text == id.to_string()).then_some(id)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(uuid::Uuid::from_bytes_ref(&self.0).as_hyphenated(), f)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({self})", stringify!($name))
+            }
+        }
+    };
+}
+
+id!(
+    /// The tenant that owns workspaces; one an installation.
+    OrganizationId
+);
+id!(
+    /// The scope that stores and keys belong to. Recursion calls it an organization.
+    WorkspaceId
+);
+id!(
+    /// A memory store.
+    StoreId
+);
+id!(
+    /// A memory; survives renames and a restore after deletion.
+    MemoryId
+);
+id!(
+    /// One entry of a store's history.
+    VersionId
+);
+id!(
+    /// An API key (not its secret).
+    KeyId
+);
+id!(
+    /// An agent.
+    AgentId
+);
+id!(
+    /// A session.
+    SessionId
+);
+id!(
+    /// A person who uses the console.
+    UserId
+);
+id!(
+    /// A workload identity.
+    ServiceAccountId
+);
+id!(
+    /// One HTTP request.
+    RequestId
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn ids_sort_like_their_microseconds(a in 0i64..4_000_000_000_000_000, step in 1i64..5_000, r in any::<u64>(), s in any::<u64>()) {
+            let first = MemoryId::mint(Timestamp::from_micros(a), r);
+            let second = MemoryId::mint(Timestamp::from_micros(a + step), s);
+            prop_assert!(first < second);
+        }
+
+        #[test]
+        fn the_canonical_spelling_reads_back(bytes in any::<[u8; 16]>()) {
+            let id = StoreId::from_bytes(bytes);
+            prop_assert_eq!(StoreId::parse(&id.to_string()), Some(id));
+        }
+    }
+
+    #[test]
+    fn only_the_canonical_spelling_is_read() {
+        let id = StoreId::from_bytes([0xAB; 16]);
+        let text = id.to_string();
+        assert_eq!(StoreId::parse(&text.to_uppercase()), None);
+        assert_eq!(StoreId::parse(&text.replace('-', "")), None);
+        assert_eq!(StoreId::parse(&format!("{{{text}}}")), None);
+        let minted = StoreId::mint(Timestamp::from_micros(1), 2).to_string();
+        assert_eq!(minted.as_bytes()[14], b'7');
+    }
+}

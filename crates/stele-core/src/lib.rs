@@ -1,0 +1,21 @@
+//! The core of Stele: domain types with parsing constructors, the rules, and the ports that edges implement.
+//!
+//! It knows no web, SQL, FUSE, model or async-runtime crate. `docs/ARCHITECTURE.md` has the map.
+
+pub mod access;
+pub mod clock;
+pub mod command;
+pub mod decide;
+pub mod hash;
+pub mod id;
+pub mod key;
+pub mod limits;
+pub mod list;
+pub mod model;
+pub mod path;
+pub mod refusal;
+pub mod retention;
+pub mod service;
+pub mod storage;
+pub mod text;
+pub mod time;

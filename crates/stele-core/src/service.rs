@@ -1,0 +1,517 @@
+//! The use cases: each judges the caller by the table of [`crate::access`], then asks the storage.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+
+use crate::access::{Action, Caller, Grant, Resource, Role};
+use crate::clock::{Clock, Random};
+use crate::command::{Command, NewStore};
+use crate::id::{KeyId, MemoryId, OrganizationId, StoreId, VersionId, WorkspaceId};
+use crate::key::{ApiKey, Contract, KeyHash, Secret};
+use crate::limits::Limits;
+use crate::list::{Detail, MemoryEntry, MemoryQuery, Page, StoreFilter, StorePosition, VersionQuery};
+use crate::model::{Store, VersionText};
+use crate::refusal::Refusal;
+use crate::storage::{
+    Change, Changed, Error, Installation, KeyRecord, KnownBodies, Lookup, MemoryRead, MemoryRef, Storage,
+    StorageError, Swept, Workspace,
+};
+use crate::text::Name;
+use crate::time::Timestamp;
+
+/// How long a key that was looked up is believed, in microseconds: a revocation in another process is seen
+/// within this time, one in this process at once. DESIGN 6 allows 5 s.
+const KEY_BELIEVED_MICROS: i64 = 3_000_000;
+/// Most keys believed at once.
+const KEYS_BELIEVED: usize = 10_000;
+
+/// Which ready form of a memory a body is: one a dialect and view.
+pub type BodyForm = &'static str;
+
+#[derive(Clone)]
+struct BodyWeight;
+
+impl Weighter<(VersionId, BodyForm), Bytes> for BodyWeight {
+    fn weight(&self, _key: &(VersionId, BodyForm), body: &Bytes) -> u64 {
+        body.len() as u64 + 128
+    }
+}
+
+/// Ready response bodies of heads, within a budget of bytes.
+struct Bodies {
+    cache: Cache<(VersionId, BodyForm), Bytes, BodyWeight>,
+}
+
+/// The bodies of one form, as a back end asks for them.
+struct BodiesOf {
+    bodies: Arc<Bodies>,
+    form: BodyForm,
+}
+
+impl KnownBodies for BodiesOf {
+    fn body(&self, head: VersionId) -> Option<Bytes> {
+        self.bodies.cache.get(&(head, self.form))
+    }
+}
+
+/// What the present installation was started with.
+pub struct Setup {
+    /// The back end.
+    pub storage: Arc<dyn Storage>,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub random: Arc<dyn Random>,
+    /// The caps.
+    pub limits: Limits,
+    /// Bytes of ready response bodies to keep in memory.
+    pub body_cache_bytes: u64,
+    /// Called when a store was deleted, so that somebody calls [`Stele::purge`] soon.
+    pub purge_wanted: Box<dyn Fn() + Send + Sync>,
+}
+
+/// The memory server without its wires.
+pub struct Stele {
+    storage: Arc<dyn Storage>,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    limits: Limits,
+    installation: Installation,
+    keys: Mutex<HashMap<KeyHash, (ApiKey, Timestamp)>>,
+    bodies: Arc<Bodies>,
+    forms: Mutex<Vec<BodyForm>>,
+    purge_wanted: Box<dyn Fn() + Send + Sync>,
+}
+
+/// A key just made, with its secret, shown once.
+#[derive(Debug)]
+pub struct IssuedKey {
+    /// The key.
+    pub key: ApiKey,
+    /// Its secret.
+    pub secret: Secret,
+}
+
+/// What a new key shall be.
+#[derive(Clone, Debug)]
+pub struct NewKey {
+    /// Its name.
+    pub name: Name,
+    /// What it may do.
+    pub grant: Grant,
+    /// Which of Recursion's contracts its holder speaks.
+    pub contract: Contract,
+    /// When it stops working by itself.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// What happens when a fresh database is opened for the first time.
+#[derive(Debug)]
+pub struct FirstStart {
+    /// The tenant's id.
+    pub organization: OrganizationId,
+    /// The first workspace.
+    pub workspace: Workspace,
+    /// Its admin key.
+    pub admin_key: IssuedKey,
+}
+
+impl FirstStart {
+    /// Mints what a fresh installation needs; nothing is stored yet, so that the secret can be put away first.
+    pub fn mint(clock: &dyn Clock, random: &dyn Random) -> Self {
+        let now = clock.now();
+        let (workspace, admin_key) = new_workspace(named("default"), now, random);
+        Self { organization: OrganizationId::mint(now, random.bits()), workspace, admin_key }
+    }
+}
+
+fn named(name: &str) -> Name {
+    Name::parse(name).expect("a fixed name is legal")
+}
+
+fn new_workspace(name: Name, now: Timestamp, random: &dyn Random) -> (Workspace, IssuedKey) {
+    let workspace = Workspace { id: WorkspaceId::mint(now, random.bits()), name, created_at: now };
+    let new = NewKey {
+        name: named("admin"),
+        grant: Grant::Role(Role::Admin),
+        contract: Contract::default(),
+        expires_at: None,
+    };
+    let key = new_key(workspace.id, new, now, random);
+    (workspace, key)
+}
+
+fn new_key(workspace: WorkspaceId, new: NewKey, now: Timestamp, random: &dyn Random) -> IssuedKey {
+    let key = ApiKey {
+        id: KeyId::mint(now, random.bits()),
+        workspace,
+        name: new.name,
+        grant: new.grant,
+        contract: new.contract,
+        created_at: now,
+        expires_at: new.expires_at,
+        revoked_at: None,
+    };
+    IssuedKey { key, secret: Secret::generate(random) }
+}
+
+impl IssuedKey {
+    /// What is stored of it.
+    pub fn record(&self) -> KeyRecord {
+        KeyRecord { key: self.key.clone(), hash: self.secret.hash() }
+    }
+}
+
+impl Stele {
+    /// The server over an installation that exists.
+    pub fn new(setup: Setup, installation: Installation) -> Self {
+        let estimated_bodies = usize::try_from(setup.body_cache_bytes / 2048).unwrap_or(usize::MAX);
+        let cache = Cache::with_weighter(estimated_bodies, setup.body_cache_bytes, BodyWeight);
+        Self {
+            storage: setup.storage,
+            clock: setup.clock,
+            random: setup.random,
+            limits: setup.limits,
+            installation,
+            keys: Mutex::default(),
+            bodies: Arc::new(Bodies { cache }),
+            forms: Mutex::default(),
+            purge_wanted: setup.purge_wanted,
+        }
+    }
+
+    /// The caps.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The installation.
+    pub fn installation(&self) -> Installation {
+        self.installation
+    }
+
+    /// The present.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Random bits for ids that mean nothing to the storage, such as those of requests.
+    pub fn random_bits(&self) -> u64 {
+        self.random.bits()
+    }
+
+    /// The caller that a shown key stands for; `None` for an unknown, revoked or expired one.
+    ///
+    /// # Errors
+    /// The storage's.
+    pub async fn authenticate(&self, shown: &str) -> Result<Option<Caller>, StorageError> {
+        let hash = KeyHash::of(shown);
+        let now = self.clock.now();
+        let believed = self.believed(hash, now);
+        let key = match believed {
+            Some(key) => Some(key),
+            None => self.storage.key_by_hash(hash).await?.inspect(|key| self.believe(hash, key, now)),
+        };
+        let working = key.filter(|key| key.works_at(now));
+        Ok(working.map(|key| key.caller(self.installation.first_workspace)))
+    }
+
+    fn believed(&self, hash: KeyHash, now: Timestamp) -> Option<ApiKey> {
+        let keys = self.keys.lock().expect("no panic under the lock");
+        let (key, since) = keys.get(&hash)?;
+        let age = now.as_micros() - since.as_micros();
+        (0..KEY_BELIEVED_MICROS).contains(&age).then(|| key.clone())
+    }
+
+    fn believe(&self, hash: KeyHash, key: &ApiKey, now: Timestamp) {
+        let mut keys = self.keys.lock().expect("no panic under the lock");
+        if keys.len() >= KEYS_BELIEVED {
+            keys.clear();
+        }
+        keys.insert(hash, (key.clone(), now));
+    }
+
+    fn forget_keys(&self) {
+        self.keys.lock().expect("no panic under the lock").clear();
+    }
+
+    /// Makes a store.
+    ///
+    /// # Errors
+    /// No create permission, bounds, caps.
+    pub async fn store_create(&self, caller: &Caller, new: NewStore) -> Result<Store, Error> {
+        caller.may(Resource::Store, Action::Create).map_err(Refusal::from)?;
+        self.storage.store_create(caller.workspace, caller.actor(), new).await
+    }
+
+    /// A store.
+    ///
+    /// # Errors
+    /// No read permission, or no such store.
+    pub async fn store_get(&self, caller: &Caller, id: StoreId) -> Result<Store, Error> {
+        caller.may(Resource::Store, Action::Read).map_err(Refusal::from)?;
+        let store = self.storage.store_by_id(caller.workspace, id).await?;
+        Ok(store.ok_or(Refusal::StoreNotFound(id))?)
+    }
+
+    /// Stores, newest first.
+    ///
+    /// # Errors
+    /// No read permission.
+    pub async fn store_list(
+        &self,
+        caller: &Caller,
+        filter: StoreFilter,
+        after: Option<StorePosition>,
+        limit: usize,
+    ) -> Result<Page<Store>, Error> {
+        caller.may(Resource::Store, Action::Read).map_err(Refusal::from)?;
+        Ok(self.storage.store_list(caller.workspace, filter, after, limit).await?)
+    }
+
+    /// Carries out a change of a store or of what is in it.
+    ///
+    /// # Errors
+    /// No permission, or what [`crate::decide::decide`] refuses.
+    pub async fn change(
+        &self,
+        caller: &Caller,
+        store: StoreId,
+        command: Command,
+        with_content: bool,
+    ) -> Result<Changed, Error> {
+        let (resource, action) = needed_for(&command);
+        caller.may(resource, action).map_err(Refusal::from)?;
+        let redacted = match &command {
+            Command::RedactVersion { version, .. } => Some(*version),
+            _ => None,
+        };
+        let deletes_store = matches!(command, Command::DeleteStore);
+        let change =
+            Change { workspace: caller.workspace, store, actor: caller.actor(), command, with_content };
+        let result = self.storage.change(change).await;
+        if deletes_store && result.is_ok() {
+            (self.purge_wanted)();
+        }
+        // Also after an error: a pending redaction is committed all the same.
+        if let Some(version) = redacted {
+            self.forget_bodies(version);
+        }
+        result
+    }
+
+    /// A live memory.
+    ///
+    /// # Errors
+    /// No read permission, or no such store or memory.
+    pub async fn memory_get(
+        &self,
+        caller: &Caller,
+        store: StoreId,
+        memory: MemoryRef,
+        detail: Detail,
+        form: Option<BodyForm>,
+    ) -> Result<MemoryRead, Error> {
+        caller.may(Resource::Memory, Action::Read).map_err(Refusal::from)?;
+        let known = form.map(|form| Arc::new(BodiesOf { bodies: self.bodies.clone(), form }) as Arc<_>);
+        let missing = match &memory {
+            MemoryRef::Id(id) => Refusal::MemoryNotFound(*id),
+            MemoryRef::Path(_) => Refusal::PathNotFound,
+        };
+        let found = self.storage.memory_get(caller.workspace, store, memory, detail, known).await?;
+        Ok(found_in(store, found, missing)?)
+    }
+
+    /// Keeps the ready body of a memory whose head is `head`, for the next [`Self::memory_get`] with this form.
+    pub fn keep_body(&self, head: VersionId, form: BodyForm, body: Bytes) {
+        let mut forms = self.forms.lock().expect("no panic under the lock");
+        if !forms.contains(&form) {
+            forms.push(form);
+        }
+        drop(forms);
+        self.bodies.cache.insert((head, form), body);
+    }
+
+    fn forget_bodies(&self, version: VersionId) {
+        for form in self.forms.lock().expect("no panic under the lock").iter() {
+            self.bodies.cache.remove(&(version, *form));
+        }
+    }
+
+    /// Live memories by path.
+    ///
+    /// # Errors
+    /// No read permission, or no such store.
+    pub async fn memory_list(
+        &self,
+        caller: &Caller,
+        store: StoreId,
+        query: MemoryQuery,
+    ) -> Result<Page<MemoryEntry>, Error> {
+        caller.may(Resource::Memory, Action::Read).map_err(Refusal::from)?;
+        let page = self.storage.memory_list(caller.workspace, store, query).await?;
+        Ok(page.ok_or(Refusal::StoreNotFound(store))?)
+    }
+
+    /// A version.
+    ///
+    /// # Errors
+    /// No read permission, or no such store or version.
+    pub async fn version_get(
+        &self,
+        caller: &Caller,
+        store: StoreId,
+        id: VersionId,
+        full: bool,
+    ) -> Result<VersionText, Error> {
+        caller.may(Resource::Version, Action::Read).map_err(Refusal::from)?;
+        let found = self.storage.version_by_id(caller.workspace, store, id, full).await?;
+        Ok(found_in(store, found, Refusal::VersionNotFound(id))?)
+    }
+
+    /// Versions, newest first.
+    ///
+    /// # Errors
+    /// No read permission, or no such store.
+    pub async fn version_list(
+        &self,
+        caller: &Caller,
+        store: StoreId,
+        query: VersionQuery,
+    ) -> Result<Page<VersionText>, Error> {
+        caller.may(Resource::Version, Action::Read).map_err(Refusal::from)?;
+        let page = self.storage.version_list(caller.workspace, store, query).await?;
+        Ok(page.ok_or(Refusal::StoreNotFound(store))?)
+    }
+
+    /// Makes a key of the caller's workspace.
+    ///
+    /// # Errors
+    /// The caller is no admin.
+    pub async fn key_create(&self, caller: &Caller, new: NewKey) -> Result<IssuedKey, Error> {
+        caller.may(Resource::ApiKey, Action::Create).map_err(Refusal::from)?;
+        let issued = new_key(caller.workspace, new, self.clock.now(), &*self.random);
+        self.storage.key_create(issued.record()).await?;
+        Ok(issued)
+    }
+
+    /// The workspace's keys that are not revoked, without their secrets.
+    ///
+    /// # Errors
+    /// The caller is no admin.
+    pub async fn key_list(&self, caller: &Caller) -> Result<Vec<ApiKey>, Error> {
+        caller.may(Resource::ApiKey, Action::Read).map_err(Refusal::from)?;
+        Ok(self.storage.key_list(caller.workspace).await?)
+    }
+
+    /// Revokes a key: at once in this process, within 5 s in the others.
+    ///
+    /// # Errors
+    /// The caller is no admin, or there is no such key.
+    pub async fn key_revoke(&self, caller: &Caller, id: KeyId) -> Result<(), Error> {
+        caller.may(Resource::ApiKey, Action::Delete).map_err(Refusal::from)?;
+        let revoked = self.storage.key_revoke(caller.workspace, id).await?;
+        self.forget_keys();
+        if revoked { Ok(()) } else { Err(Refusal::KeyNotFound(id).into()) }
+    }
+
+    /// Makes a workspace with its admin key.
+    ///
+    /// # Errors
+    /// The caller is no admin of the first workspace.
+    pub async fn workspace_create(
+        &self,
+        caller: &Caller,
+        name: Name,
+    ) -> Result<(Workspace, IssuedKey), Error> {
+        caller.may(Resource::Workspace, Action::Create).map_err(Refusal::from)?;
+        let (workspace, key) = new_workspace(name, self.clock.now(), &*self.random);
+        self.storage.workspace_create(workspace.clone(), key.record()).await?;
+        Ok((workspace, key))
+    }
+
+    /// All workspaces of the installation.
+    ///
+    /// # Errors
+    /// The caller is no admin of the first workspace.
+    pub async fn workspace_list(&self, caller: &Caller) -> Result<Vec<Workspace>, Error> {
+        caller.may(Resource::Workspace, Action::Read).map_err(Refusal::from)?;
+        Ok(self.storage.workspace_list().await?)
+    }
+
+    /// Judges what comes before the fields of a request: what the caller may not do, what is not there, what is
+    /// closed. spec/anthropic.md 3.5, spec/recursion.md 3.3.
+    ///
+    /// # Errors
+    /// The first of these that stands in the way.
+    pub async fn precondition(
+        &self,
+        caller: &Caller,
+        store: StoreId,
+        memory: Option<MemoryId>,
+        (resource, action): (Resource, Action),
+    ) -> Result<(), Error> {
+        caller.may(resource, action).map_err(Refusal::from)?;
+        let found =
+            self.storage.store_by_id(caller.workspace, store).await?.ok_or(Refusal::StoreNotFound(store))?;
+        if found.archived_at.is_some() && matches!(action, Action::Create | Action::Update) {
+            return Err(Refusal::StoreArchived(store).into());
+        }
+        if let Some(id) = memory {
+            let which = MemoryRef::Id(id);
+            let read = self.storage.memory_get(caller.workspace, store, which, Detail::Basic, None).await?;
+            found_in(store, read, Refusal::MemoryNotFound(id))?;
+        }
+        Ok(())
+    }
+
+    /// Removes what has outlived its retention.
+    ///
+    /// # Errors
+    /// The storage's.
+    pub async fn sweep(&self) -> Result<Swept, StorageError> {
+        self.storage.sweep().await
+    }
+
+    /// Removes what deleted stores left behind.
+    ///
+    /// # Errors
+    /// The storage's.
+    pub async fn purge(&self) -> Result<Swept, StorageError> {
+        self.storage.purge().await
+    }
+
+    /// Whether the storage can serve.
+    ///
+    /// # Errors
+    /// The storage's.
+    pub async fn ping(&self) -> Result<(), StorageError> {
+        self.storage.ping().await
+    }
+}
+
+fn found_in<T>(store: StoreId, found: Lookup<T>, missing: Refusal) -> Result<T, Refusal> {
+    match found {
+        Lookup::NoStore => Err(Refusal::StoreNotFound(store)),
+        Lookup::Missing => Err(missing),
+        Lookup::Found(thing) => Ok(thing),
+    }
+}
+
+/// What a command does to what, for the table of permissions.
+fn needed_for(command: &Command) -> (Resource, Action) {
+    match command {
+        Command::UpdateStore { .. } => (Resource::Store, Action::Update),
+        Command::ArchiveStore => (Resource::Store, Action::Archive),
+        Command::DeleteStore => (Resource::Store, Action::Delete),
+        Command::CreateMemory { .. } => (Resource::Memory, Action::Create),
+        Command::UpdateMemory { .. } => (Resource::Memory, Action::Update),
+        Command::DeleteMemory { .. } => (Resource::Memory, Action::Delete),
+        Command::RestoreVersion { .. } => (Resource::Version, Action::Restore),
+        Command::RedactVersion { .. } => (Resource::Version, Action::Redact),
+    }
+}

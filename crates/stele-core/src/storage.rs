@@ -1,0 +1,270 @@
+//! The storage port: what a back end does. DESIGN 5.
+//!
+//! Back ends hold no rules. A write loads a [`crate::decide::Situation`] inside its transaction, lets
+//! [`crate::decide::decide`] judge it, applies the writes and is answered after the commit is durable.
+
+use std::error::Error as StdError;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::command::{Command, NewStore};
+use crate::decide::Outcome;
+use crate::id::{KeyId, MemoryId, OrganizationId, StoreId, VersionId, WorkspaceId};
+use crate::key::{ApiKey, KeyHash};
+use crate::list::{Detail, MemoryEntry, MemoryQuery, Page, StoreFilter, StorePosition, VersionQuery};
+use crate::model::{Actor, Memory, Store, VersionText};
+use crate::path::MemoryPath;
+use crate::refusal::Refusal;
+use crate::text::{Name, Summary};
+use crate::time::Timestamp;
+
+/// The answer of a storage call, some time later.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What a back end could not do, as far as a caller can act on it.
+#[derive(Debug, thiserror::Error)]
+pub enum StorageError {
+    /// Too much waits already; a repeat a little later may pass.
+    #[error("the server has too much to do; try again in a moment")]
+    Overloaded,
+    /// A redaction is carried out, but a reader kept the log from being emptied; a repeat ends it.
+    #[error("the redaction is pending: old readers still hold the log; repeat the request")]
+    RedactionPending,
+    /// The disk has no room for more.
+    #[error("the disk is nearly full, so writes are refused; reads go on")]
+    Full,
+    /// The database cannot be reached or is closing.
+    #[error("the storage is out of reach")]
+    Unavailable(#[source] Option<Box<dyn StdError + Send + Sync>>),
+    /// A record is damaged; the others are not.
+    #[error("the stored record {0} is damaged")]
+    Corrupt(String),
+    /// Something that should not happen.
+    #[error("the storage failed")]
+    Internal(#[source] Box<dyn StdError + Send + Sync>),
+}
+
+/// Why a use case did not happen.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A rule refuses it.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The storage could not.
+    #[error(transparent)]
+    Failed(#[from] StorageError),
+}
+
+/// A change to carry out.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The caller's workspace.
+    pub workspace: WorkspaceId,
+    /// The store.
+    pub store: StoreId,
+    /// Who writes.
+    pub actor: Actor,
+    /// What.
+    pub command: Command,
+    /// Whether the answer is to bring the content of the memory as it then is.
+    pub with_content: bool,
+}
+
+/// A change carried out, durably.
+#[derive(Clone, Debug)]
+pub struct Changed {
+    /// The answer.
+    pub outcome: Outcome,
+    /// The content of the outcome's memory, if it was asked for.
+    pub content: Option<Bytes>,
+}
+
+/// The result of looking something up in a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lookup<T> {
+    /// The store is unknown, deleted or of another workspace.
+    NoStore,
+    /// The store has no such thing.
+    Missing,
+    /// Here it is.
+    Found(T),
+}
+
+/// A memory that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MemoryRead {
+    /// Its head is this version, whose ready body was known: see [`KnownBodies`].
+    Known(Bytes),
+    /// The memory, with as much of its text as was asked for.
+    Read {
+        /// The memory.
+        memory: Memory,
+        /// Its summary, with `Detail::Summary` and `Full`.
+        summary: Option<Summary>,
+        /// Its content, with `Detail::Full`.
+        content: Option<Bytes>,
+    },
+}
+
+/// Ready response bodies by head version. A back end asks for one only after the read's own snapshot has named
+/// the head, so that a body is never older than the database.
+pub trait KnownBodies: Send + Sync {
+    /// The body for this head, if it is known.
+    fn body(&self, head: VersionId) -> Option<Bytes>;
+}
+
+/// How a memory is named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MemoryRef {
+    /// By its id.
+    Id(MemoryId),
+    /// By its path.
+    Path(MemoryPath),
+}
+
+/// What an installation is: made once, never changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Installation {
+    /// The tenant; its id is also the first epoch of the change feed.
+    pub organization: OrganizationId,
+    /// The first workspace, whose admins run the installation.
+    pub first_workspace: WorkspaceId,
+}
+
+/// A workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workspace {
+    /// Its id.
+    pub id: WorkspaceId,
+    /// Its name.
+    pub name: Name,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+/// A key to keep, by the hash of its secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRecord {
+    /// The key.
+    pub key: ApiKey,
+    /// The hash of its secret.
+    pub hash: KeyHash,
+}
+
+/// A back end. All lists are keysets; every id of another workspace is as good as unknown.
+pub trait Storage: Send + Sync + 'static {
+    /// Carries out one change and answers once it is durable.
+    fn change(&self, change: Change) -> Answer<'_, Result<Changed, Error>>;
+
+    /// Makes a store.
+    fn store_create(
+        &self,
+        workspace: WorkspaceId,
+        actor: Actor,
+        new: NewStore,
+    ) -> Answer<'_, Result<Store, Error>>;
+
+    /// The store, if the workspace has it.
+    fn store_by_id(
+        &self,
+        workspace: WorkspaceId,
+        id: StoreId,
+    ) -> Answer<'_, Result<Option<Store>, StorageError>>;
+
+    /// Stores of the workspace, newest first, at most `limit`.
+    fn store_list(
+        &self,
+        workspace: WorkspaceId,
+        filter: StoreFilter,
+        after: Option<StorePosition>,
+        limit: usize,
+    ) -> Answer<'_, Result<Page<Store>, StorageError>>;
+
+    /// A live memory.
+    fn memory_get(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+        memory: MemoryRef,
+        detail: Detail,
+        known: Option<Arc<dyn KnownBodies>>,
+    ) -> Answer<'_, Result<Lookup<MemoryRead>, StorageError>>;
+
+    /// Live memories by path; `None` if there is no such store.
+    fn memory_list(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+        query: MemoryQuery,
+    ) -> Answer<'_, Result<Option<Page<MemoryEntry>>, StorageError>>;
+
+    /// A version, with its content if `full`.
+    fn version_by_id(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+        id: VersionId,
+        full: bool,
+    ) -> Answer<'_, Result<Lookup<VersionText>, StorageError>>;
+
+    /// Versions, newest first; `None` if there is no such store.
+    fn version_list(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+        query: VersionQuery,
+    ) -> Answer<'_, Result<Option<Page<VersionText>>, StorageError>>;
+
+    /// The installation, once it was made.
+    fn installation(&self) -> Answer<'_, Result<Option<Installation>, StorageError>>;
+
+    /// Makes the installation with its first workspace and key, unless there is one; answers with what there is.
+    fn install(
+        &self,
+        organization: OrganizationId,
+        workspace: Workspace,
+        key: KeyRecord,
+    ) -> Answer<'_, Result<Installation, StorageError>>;
+
+    /// The key whose secret has this hash, revoked and expired ones too.
+    fn key_by_hash(&self, hash: KeyHash) -> Answer<'_, Result<Option<ApiKey>, StorageError>>;
+
+    /// Keeps a key.
+    fn key_create(&self, record: KeyRecord) -> Answer<'_, Result<(), StorageError>>;
+
+    /// The workspace's keys that are not revoked, oldest first.
+    fn key_list(&self, workspace: WorkspaceId) -> Answer<'_, Result<Vec<ApiKey>, StorageError>>;
+
+    /// Revokes a key; false if the workspace has no such key that works.
+    fn key_revoke(&self, workspace: WorkspaceId, id: KeyId) -> Answer<'_, Result<bool, StorageError>>;
+
+    /// Makes a workspace with its first key.
+    fn workspace_create(&self, workspace: Workspace, key: KeyRecord) -> Answer<'_, Result<(), StorageError>>;
+
+    /// All workspaces, oldest first.
+    fn workspace_list(&self) -> Answer<'_, Result<Vec<Workspace>, StorageError>>;
+
+    /// Removes, in small steps between other work, what has outlived its retention and what deleted stores left.
+    fn sweep(&self) -> Answer<'_, Result<Swept, StorageError>>;
+
+    /// The part of [`Self::sweep`] that removes what deleted stores left; costs nothing where there are none.
+    fn purge(&self) -> Answer<'_, Result<Swept, StorageError>>;
+
+    /// How many stores there are in all.
+    fn store_count(&self) -> Answer<'_, Result<u64, StorageError>>;
+
+    /// Whether it can serve: one cheap read.
+    fn ping(&self) -> Answer<'_, Result<(), StorageError>>;
+}
+
+/// What a sweep removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Versions past their retention.
+    pub versions: u64,
+    /// Deleted stores of which now nothing is left.
+    pub stores: u64,
+}

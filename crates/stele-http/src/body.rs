@@ -1,0 +1,189 @@
+//! Reading bodies: bounded in size and time, UTF-8 JSON objects with closed shapes.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use serde::de::DeserializeOwned;
+use stele_core::refusal::Refusal;
+
+/// Largest request body of the whole server. spec/anthropic.md 1.7, spec/recursion.md 13.
+pub const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;
+/// How much more is read and thrown away, so that a client that is still sending gets to read the refusal.
+const DRAINED_BYTES: usize = 128 * 1024 * 1024;
+/// Longest pause between two parts of a body.
+const PAUSE: Duration = Duration::from_secs(30);
+/// Longest time for a whole body.
+const WHOLE: Duration = Duration::from_secs(300);
+
+/// Why there is no body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyError {
+    /// More than [`MAX_BODY_BYTES`].
+    TooLarge,
+    /// It came too slowly.
+    TooSlow,
+    /// The client broke off.
+    Broken,
+}
+
+/// Reads a whole body.
+///
+/// # Errors
+/// Too large, too slow, or broken off.
+pub async fn read(body: Body) -> Result<Bytes, BodyError> {
+    tokio::time::timeout(WHOLE, collect(body)).await.unwrap_or(Err(BodyError::TooSlow))
+}
+
+async fn collect(mut body: Body) -> Result<Bytes, BodyError> {
+    let mut first = Bytes::new();
+    let mut rest = BytesMut::new();
+    let mut total = 0;
+    while let Some(frame) = tokio::time::timeout(PAUSE, body.frame()).await.map_err(|_| BodyError::TooSlow)? {
+        let Ok(data) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
+        total += data.len();
+        if total > DRAINED_BYTES {
+            return Err(BodyError::TooLarge);
+        }
+        match total {
+            _ if total > MAX_BODY_BYTES => rest = BytesMut::new(),
+            _ if first.is_empty() && rest.is_empty() => first = data,
+            _ => {
+                if rest.is_empty() {
+                    rest.extend_from_slice(&std::mem::take(&mut first));
+                }
+                rest.extend_from_slice(&data);
+            }
+        }
+    }
+    match total {
+        _ if total > MAX_BODY_BYTES => Err(BodyError::TooLarge),
+        _ if rest.is_empty() => Ok(first),
+        _ => Ok(rest.freeze()),
+    }
+}
+
+/// Whether a body counts as none: empty, as actions send it.
+pub fn is_empty(body: &[u8]) -> bool {
+    body.iter().all(u8::is_ascii_whitespace)
+}
+
+/// What is wrong with a body as JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShapeError {
+    /// It is not JSON, or not an object.
+    NotAnObject(String),
+    /// A field has the wrong shape.
+    Field(Refusal),
+}
+
+/// Reads a JSON object of the shape `T`.
+///
+/// # Errors
+/// Not UTF-8, not JSON, not an object, or a field that is missing, unknown or of the wrong type.
+pub fn object<T: DeserializeOwned>(body: &[u8]) -> Result<T, ShapeError> {
+    let start = body.iter().find(|byte| !byte.is_ascii_whitespace());
+    if start != Some(&b'{') {
+        return Err(ShapeError::NotAnObject("the body must be a JSON object".into()));
+    }
+    let mut reader = serde_json::Deserializer::from_slice(body);
+    let value: T = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let field = error.path().to_string();
+        let inner = error.into_inner();
+        match inner.classify() {
+            serde_json::error::Category::Data => ShapeError::Field(field_error(field, &inner)),
+            _ => ShapeError::NotAnObject(format!("the body is not valid JSON: {}", without_texts(&inner))),
+        }
+    })?;
+    reader.end().map_err(|_| ShapeError::NotAnObject("the body goes on after the JSON object".into()))?;
+    Ok(value)
+}
+
+/// The refusal of a field by its shape. Serde names missing and unknown fields in the text, not in the path.
+fn field_error(path: String, error: &serde_json::Error) -> Refusal {
+    let text = without_texts(error);
+    let named = ["missing field `", "unknown field `", "duplicate field `"]
+        .iter()
+        .find_map(|start| text.strip_prefix(start)?.split('`').next());
+    let field = match (named, path.as_str()) {
+        (Some(name), "." | "") => name.to_owned(),
+        (Some(name), path) if path.split('.').next_back() == Some(name) => path.to_owned(),
+        (Some(name), path) => format!("{path}.{name}"),
+        (None, "." | "") => "body".to_owned(),
+        (None, path) => path.to_owned(),
+    };
+    let problem = match named {
+        Some(_) if text.starts_with("missing") => "is required".to_owned(),
+        Some(_) if text.starts_with("unknown") => "is not a field of this request".to_owned(),
+        Some(_) => "is given twice".to_owned(),
+        None => text,
+    };
+    Refusal::shape(field, problem)
+}
+
+/// Serde's message without the place and without quoted values, which are the caller's texts.
+fn without_texts(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(text, _)| text);
+    match (text.find(" \""), text.rfind('"')) {
+        (Some(start), Some(end)) if end > start + 1 => format!("{}{}", &text[..start], &text[end + 1..]),
+        _ => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    #[serde(deny_unknown_fields)]
+    struct Inner {
+        kind: String,
+    }
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    #[serde(deny_unknown_fields)]
+    struct Shape {
+        name: String,
+        inner: Option<Inner>,
+    }
+
+    fn refused(body: &str) -> (String, String) {
+        match object::<Shape>(body.as_bytes()) {
+            Err(ShapeError::Field(Refusal::Invalid { field, error })) => (field, error.to_string()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_no_json_object_is_named_so() {
+        for body in
+            ["", "{", "[]", "\"x\"", "null", "name=x", "{\"name\": \"x\"} more", "{\"name\": \"\\ud800\"}"]
+        {
+            assert!(
+                matches!(object::<Shape>(body.as_bytes()), Err(ShapeError::NotAnObject(_))),
+                "{body:.20}"
+            );
+        }
+        assert!(matches!(object::<Shape>(b"{\"name\": \"\xff\"}"), Err(ShapeError::NotAnObject(_))));
+        let deep = format!("{{\"name\":{}", "[".repeat(10_000));
+        assert!(object::<Shape>(deep.as_bytes()).is_err());
+        assert!(object::<serde_json::Value>(deep.as_bytes()).is_err(), "however open the shape");
+    }
+
+    #[test]
+    fn the_field_at_fault_is_named_and_its_text_is_not_echoed() {
+        assert_eq!(refused("{}"), ("name".into(), "is required".into()));
+        assert_eq!(refused("{\"name\":\"x\",\"nmae\":1}").0, "nmae");
+        assert_eq!(refused("{\"name\":\"x\",\"inner\":{\"kind\":\"a\",\"b\":1}}").0, "inner.b");
+        assert_eq!(
+            refused("{\"name\":5}"),
+            ("name".into(), "invalid type: integer `5`, expected a string".into())
+        );
+        let (field, text) = refused("{\"name\":\"x\",\"inner\":\"my \\\"secret\\\" text\"}");
+        assert_eq!(field, "inner");
+        assert!(!text.contains("secret"), "{text}");
+    }
+}

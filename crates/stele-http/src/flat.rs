@@ -1,0 +1,202 @@
+//! The flat error envelope: Recursion's, of Stele's own routes, and of whatever lies outside the dialects.
+//! spec/recursion.md 3.1 and 3.2.
+
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+use stele_core::refusal::Refusal;
+use stele_core::storage::{Error, StorageError};
+
+use crate::auth::Unknown;
+use crate::body::{BodyError, ShapeError};
+
+/// An error in the flat envelope. The request id is added on its way out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlatError {
+    /// The HTTP status.
+    pub status: StatusCode,
+    /// The machine-readable code.
+    pub code: &'static str,
+    /// What a person reads.
+    pub message: String,
+    /// `field` and other details.
+    pub details: Map<String, Value>,
+    /// Seconds after which a repeat may pass.
+    pub retry_after: Option<u64>,
+}
+
+impl FlatError {
+    /// An error without details.
+    pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, code, message: message.into(), details: Map::new(), retry_after: None }
+    }
+
+    /// With the field at fault.
+    #[must_use]
+    pub fn on(mut self, field: impl Into<String>) -> Self {
+        self.details.insert("field".into(), Value::String(field.into()));
+        self
+    }
+
+    /// With one more detail.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.details.insert(key.into(), value.into());
+        self
+    }
+
+    fn retry(mut self, after: u64) -> Self {
+        self.retry_after = Some(after);
+        self
+    }
+
+    /// An id in the address that is not an id.
+    pub fn malformed_id(field: &str) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid_request", format!("{field} must be a UUID")).on(field)
+    }
+
+    /// An address that leads nowhere.
+    pub fn no_route() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", "there is no such route")
+    }
+
+    /// A known address with a method that it does not take.
+    pub fn no_method() -> Self {
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method_not_allowed",
+            "this route does not take that method",
+        )
+    }
+}
+
+impl From<Refusal> for FlatError {
+    fn from(refusal: Refusal) -> Self {
+        use StatusCode as S;
+        let message = refusal.to_string();
+        let invalid = |field: &str| Self::new(S::BAD_REQUEST, "invalid_request", &message).on(field);
+        let missing = || Self::new(S::NOT_FOUND, "not_found", &message);
+        let conflict = |field: &str| Self::new(S::CONFLICT, "conflict", &message).on(field);
+        let full =
+            |reason: &str, limit: u64| invalid("memory_store_id").with("reason", reason).with("limit", limit);
+        match &refusal {
+            Refusal::Forbidden(_) => Self::new(S::FORBIDDEN, "forbidden", &message),
+            Refusal::Invalid { field, .. } => invalid(field),
+            Refusal::StoreNotFound(_)
+            | Refusal::MemoryNotFound(_)
+            | Refusal::PathNotFound
+            | Refusal::VersionNotFound(_)
+            | Refusal::KeyNotFound(_) => missing(),
+            Refusal::StoreArchived(_) | Refusal::StoreLearned(_) => invalid("memory_store_id"),
+            Refusal::ContentChanged { actual, .. } => {
+                let code = "content_sha256_mismatch";
+                Self::new(S::CONFLICT, code, &message)
+                    .with("code", code)
+                    .with("current_content_sha256", actual.to_string())
+            }
+            Refusal::PathOccupied { .. } => conflict("path"),
+            Refusal::MemoryLimit { limit } => full("store_full", *limit),
+            Refusal::StoreBytesLimit { limit } => full("store_bytes_full", *limit),
+            Refusal::VersionLimit { limit } => full("versions_full", *limit),
+            Refusal::StoreLimit { limit } => Self::new(S::BAD_REQUEST, "invalid_request", &message)
+                .with("reason", "workspace_full")
+                .with("limit", *limit),
+            Refusal::VersionIsHead(_) => conflict("memory_version_id"),
+            Refusal::VersionNotRestorable(_) => invalid("memory_version_id"),
+        }
+    }
+}
+
+impl From<StorageError> for FlatError {
+    fn from(error: StorageError) -> Self {
+        use StatusCode as S;
+        let unavailable =
+            |after| Self::new(S::SERVICE_UNAVAILABLE, "service_unavailable", error.to_string()).retry(after);
+        match &error {
+            StorageError::Overloaded | StorageError::RedactionPending | StorageError::Unavailable(_) => {
+                unavailable(1)
+            }
+            StorageError::Full => unavailable(30).with("reason", "storage_full"),
+            StorageError::Corrupt(_) | StorageError::Internal(_) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "the storage failed");
+                Self::new(
+                    S::INTERNAL_SERVER_ERROR,
+                    "internal_error",
+                    "something failed inside; the log says more",
+                )
+            }
+        }
+    }
+}
+
+impl From<Error> for FlatError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Refused(refusal) => refusal.into(),
+            Error::Failed(error) => error.into(),
+        }
+    }
+}
+
+impl From<Unknown> for FlatError {
+    fn from(unknown: Unknown) -> Self {
+        match unknown {
+            Unknown::Unauthenticated => Self::new(
+                StatusCode::UNAUTHORIZED,
+                "unauthorized",
+                "no valid API key: send one as `Authorization: Bearer <key>` or `x-api-key: <key>`",
+            ),
+            Unknown::Storage(error) => error.into(),
+        }
+    }
+}
+
+impl From<ShapeError> for FlatError {
+    fn from(error: ShapeError) -> Self {
+        match error {
+            ShapeError::NotAnObject(message) => Self::new(StatusCode::BAD_REQUEST, "invalid_json", message),
+            ShapeError::Field(refusal) => refusal.into(),
+        }
+    }
+}
+
+impl From<BodyError> for FlatError {
+    fn from(error: BodyError) -> Self {
+        match error {
+            BodyError::TooLarge => Self::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "payload_too_large",
+                "the request body is larger than 32 MiB",
+            ),
+            BodyError::TooSlow => {
+                Self::new(StatusCode::REQUEST_TIMEOUT, "invalid_request", "the request body came too slowly")
+            }
+            BodyError::Broken => {
+                Self::new(StatusCode::BAD_REQUEST, "invalid_request", "the request body broke off")
+            }
+        }
+    }
+}
+
+impl IntoResponse for FlatError {
+    /// Carries the error in the response's extensions until [`render`] knows the request's id.
+    fn into_response(self) -> Response {
+        let mut response = self.status.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// Writes the body of an error that a handler answered with.
+pub fn render(mut response: Response, request_id: &str) -> Response {
+    let Some(mut error) = response.extensions_mut().remove::<FlatError>() else { return response };
+    error.details.insert("requestId".into(), Value::String(request_id.into()));
+    let body = json!({"code": error.code, "message": error.message, "details": error.details});
+    *response.body_mut() = body.to_string().into();
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some(after) = error.retry_after {
+        response.headers_mut().insert(RETRY_AFTER, after.into());
+    }
+    response
+}

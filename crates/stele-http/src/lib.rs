@@ -1,0 +1,13 @@
+//! What every wire needs: keys, request ids, bodies, queries, cursors, the connection loop, and Stele's own routes.
+//!
+//! It knows no dialect: those build on it and hand it their routes.
+
+pub mod auth;
+pub mod body;
+pub mod cursor;
+pub mod flat;
+pub mod own;
+pub mod query;
+pub mod request;
+pub mod router;
+pub mod serve;

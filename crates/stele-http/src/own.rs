@@ -1,0 +1,204 @@
+//! Stele's own routes under `/stele/v1`: keys and workspaces. DESIGN 6, spec/recursion.md 18 X4.
+//!
+//! snake_case, closed bodies, UUIDs, errors in the flat envelope.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{FromRequestParts, Path};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get};
+use axum::{Json, Router};
+use serde::{Deserialize, Serialize};
+use stele_core::access::{Action, Caller, Grant, Permission, Permissions, Resource, Role};
+use stele_core::id::KeyId;
+use stele_core::key::{ApiKey, Contract};
+use stele_core::refusal::Refusal;
+use stele_core::service::{NewKey, Stele};
+use stele_core::storage::Workspace;
+use stele_core::text::Name;
+use stele_core::time::Timestamp;
+
+use crate::flat::FlatError;
+use crate::{auth, body};
+
+type Answer = Result<Response, FlatError>;
+
+/// The routes.
+pub fn routes(stele: Arc<Stele>) -> Router {
+    Router::new()
+        .route("/stele/v1/api_keys", get(list_keys).post(create_key))
+        .route("/stele/v1/api_keys/{api_key_id}", delete(revoke_key))
+        .route("/stele/v1/workspaces", get(list_workspaces).post(create_workspace))
+        .with_state(stele)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CreateKey {
+    name: String,
+    role: Option<String>,
+    permissions: Option<Vec<String>>,
+    contract: Option<String>,
+    expires_at: Option<String>,
+}
+
+#[derive(Serialize)]
+struct KeyView {
+    api_key_id: String,
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<&'static str>,
+    permissions: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    contract: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    created_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<String>,
+}
+
+impl KeyView {
+    fn of(key: &ApiKey, secret: Option<&str>) -> Self {
+        Self {
+            api_key_id: key.id.to_string(),
+            name: key.name.as_str().to_owned(),
+            role: match key.grant {
+                Grant::Role(role) => Some(role.as_str()),
+                Grant::Permissions(_) => None,
+            },
+            permissions: key.grant.permissions().iter().map(Permission::as_str).collect(),
+            contract: (key.contract != Contract::default()).then_some(key.contract.as_str()),
+            key: secret.map(str::to_owned),
+            created_at: key.created_at.to_string(),
+            expires_at: key.expires_at.map(|at| at.to_string()),
+        }
+    }
+}
+
+impl CreateKey {
+    fn parse(self) -> Result<NewKey, Refusal> {
+        let name = Name::parse(&self.name).map_err(|error| Refusal::invalid("name", error))?;
+        let grant =
+            match (self.role, self.permissions) {
+                (Some(_), Some(_)) => {
+                    return Err(Refusal::shape("permissions", "cannot be given together with role"));
+                }
+                (Some(role), None) => Grant::Role(Role::parse(&role).ok_or_else(|| {
+                    Refusal::shape("role", "must be admin, developer, contributor or reader")
+                })?),
+                (None, Some(names)) => Grant::Permissions(parse_permissions(&names)?),
+                (None, None) => Grant::Role(Role::Developer),
+            };
+        let contract = self.contract.map(|name| {
+            Contract::parse(&name)
+                .ok_or_else(|| Refusal::shape("contract", "must be recursion-0.0 or recursion-0.14"))
+        });
+        let expires_at = self.expires_at.map(|text| {
+            Timestamp::parse(&text).ok_or_else(|| Refusal::shape("expires_at", "must be an RFC 3339 time"))
+        });
+        Ok(NewKey {
+            name,
+            grant,
+            contract: contract.transpose()?.unwrap_or_default(),
+            expires_at: expires_at.transpose()?,
+        })
+    }
+}
+
+fn parse_permissions(names: &[String]) -> Result<Permissions, Refusal> {
+    let find = |name: &String| Permission::ALL.into_iter().find(|p| p.as_str() == name);
+    let found: Option<Vec<_>> = names.iter().map(find).collect();
+    match found {
+        Some(members) if !members.is_empty() => Ok(Permissions::of(members)),
+        _ => Err(Refusal::shape("permissions", "must be some of read, create, update and delete")),
+    }
+}
+
+/// A call by somebody known.
+struct Call {
+    stele: Arc<Stele>,
+    caller: Caller,
+}
+
+impl FromRequestParts<Arc<Stele>> for Call {
+    type Rejection = FlatError;
+
+    async fn from_request_parts(parts: &mut Parts, stele: &Arc<Stele>) -> Result<Self, FlatError> {
+        Ok(Self { stele: stele.clone(), caller: auth::caller(stele, &parts.headers).await? })
+    }
+}
+
+/// Reads a body of the shape `T` from a caller who may do `action` on `resource`.
+async fn allowed_body<T: serde::de::DeserializeOwned>(
+    caller: &Caller,
+    (resource, action): (Resource, Action),
+    body: Body,
+) -> Result<T, FlatError> {
+    caller.may(resource, action).map_err(Refusal::from)?;
+    let bytes = body::read(body).await?;
+    Ok(body::object(&bytes)?)
+}
+
+async fn create_key(Call { stele, caller }: Call, body: Body) -> Answer {
+    let wanted: CreateKey = allowed_body(&caller, (Resource::ApiKey, Action::Create), body).await?;
+    let issued = stele.key_create(&caller, wanted.parse()?).await?;
+    let view = KeyView::of(&issued.key, Some(issued.secret.reveal()));
+    Ok((StatusCode::CREATED, [("cache-control", "no-store")], Json(view)).into_response())
+}
+
+async fn list_keys(Call { stele, caller }: Call) -> Answer {
+    let keys = stele.key_list(&caller).await?;
+    let views: Vec<_> = keys.iter().map(|key| KeyView::of(key, None)).collect();
+    Ok(Json(serde_json::json!({"api_keys": views})).into_response())
+}
+
+async fn revoke_key(Call { stele, caller }: Call, Path(id): Path<String>) -> Answer {
+    caller.may(Resource::ApiKey, Action::Delete).map_err(Refusal::from)?;
+    let id = KeyId::parse(&id).ok_or_else(|| FlatError::malformed_id("api_key_id"))?;
+    stele.key_revoke(&caller, id).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CreateWorkspace {
+    name: String,
+}
+
+#[derive(Serialize)]
+struct WorkspaceView {
+    workspace_id: String,
+    name: String,
+    created_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+}
+
+impl WorkspaceView {
+    fn of(workspace: &Workspace, key: Option<String>) -> Self {
+        Self {
+            workspace_id: workspace.id.to_string(),
+            name: workspace.name.as_str().to_owned(),
+            created_at: workspace.created_at.to_string(),
+            key,
+        }
+    }
+}
+
+async fn create_workspace(Call { stele, caller }: Call, body: Body) -> Answer {
+    let wanted: CreateWorkspace = allowed_body(&caller, (Resource::Workspace, Action::Create), body).await?;
+    let name = Name::parse(&wanted.name).map_err(|error| Refusal::invalid("name", error))?;
+    let (workspace, issued) = stele.workspace_create(&caller, name).await?;
+    let view = WorkspaceView::of(&workspace, Some(issued.secret.reveal().to_owned()));
+    Ok((StatusCode::CREATED, [("cache-control", "no-store")], Json(view)).into_response())
+}
+
+async fn list_workspaces(Call { stele, caller }: Call) -> Answer {
+    let workspaces = stele.workspace_list(&caller).await?;
+    let views: Vec<_> = workspaces.iter().map(|workspace| WorkspaceView::of(workspace, None)).collect();
+    Ok(Json(serde_json::json!({"workspaces": views})).into_response())
+}

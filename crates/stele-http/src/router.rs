@@ -1,0 +1,62 @@
+//! The one router: the dialects' routes, Stele's own, health, and what surrounds every request.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Router;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use stele_core::service::Stele;
+
+use crate::flat::{self, FlatError};
+use crate::own;
+use crate::request::RequestId;
+
+/// Builds the router out of the dialects' routes.
+pub fn router(stele: Arc<Stele>, dialects: impl IntoIterator<Item = Router>) -> Router {
+    let base = Router::new()
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(ready))
+        .with_state(stele.clone())
+        .merge(own::routes(stele.clone()));
+    dialects
+        .into_iter()
+        .fold(base, Router::merge)
+        .fallback(|| async { FlatError::no_route() })
+        .method_not_allowed_fallback(|| async { FlatError::no_method() })
+        .layer(from_fn_with_state(stele, surround))
+}
+
+async fn ready(State(stele): State<Arc<Stele>>) -> Response {
+    match stele.ping().await {
+        Ok(()) => "ready\n".into_response(),
+        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")).into_response(),
+    }
+}
+
+/// Gives every request its id and every answer its headers, and logs one line without contents, paths or keys.
+async fn surround(State(stele): State<Arc<Stele>>, mut request: Request, next: Next) -> Response {
+    let began = Instant::now();
+    let id = RequestId::mint(&stele);
+    let method = request.method().clone();
+    // The route's pattern, never the address: ids and queries may say what a memory is about.
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    request.extensions_mut().insert(id.clone());
+    let mut response = flat::render(next.run(request).await, id.as_str());
+    let value = HeaderValue::from_str(id.as_str()).expect("base58 is a header value");
+    response.headers_mut().insert("request-id", value.clone());
+    response.headers_mut().insert("x-request-id", value);
+    let status = response.status();
+    let level = if status.is_server_error() { tracing::Level::WARN } else { tracing::Level::DEBUG };
+    let route = route.as_ref().map_or("unmatched", MatchedPath::as_str);
+    let duration_ms = began.elapsed().as_secs_f64() * 1e3;
+    if level == tracing::Level::WARN {
+        tracing::warn!(request.id = %id, %method, route, status = status.as_u16(), duration_ms, "answered");
+    } else {
+        tracing::debug!(request.id = %id, %method, route, status = status.as_u16(), duration_ms, "answered");
+    }
+    response
+}

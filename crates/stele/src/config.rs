@@ -1,0 +1,226 @@
+//! Configuration: flags over environment over one TOML file over defaults. DESIGN 14.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use serde::Deserialize;
+use stele_core::limits::Limits;
+use store_sqlite::Compression;
+use tracing::level_filters::LevelFilter;
+
+use crate::cli::ServeFlags;
+
+const FILE: &str = "stele.toml";
+const LISTEN: &str = "127.0.0.1:7878";
+
+/// What `stele serve` runs with.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) data_dir: PathBuf,
+    pub(crate) listen: SocketAddr,
+    pub(crate) log: LevelFilter,
+    pub(crate) compression: Compression,
+    pub(crate) limits: Limits,
+    /// Seconds between two sweeps.
+    pub(crate) sweep_secs: u64,
+}
+
+/// The settings that a file or the environment may give; unknown ones in a file are errors.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    data_dir: Option<PathBuf>,
+    listen: Option<String>,
+    log: Option<String>,
+    compression: Option<String>,
+    insecure: Option<bool>,
+    version_retention_seconds: Option<u64>,
+    sweep_seconds: Option<u64>,
+    max_memories_per_store: Option<u64>,
+    max_stores_per_workspace: Option<u64>,
+    max_bytes_per_store: Option<u64>,
+    max_versions_per_store: Option<u64>,
+}
+
+/// A source of environment variables, so that tests have their own.
+pub(crate) type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// The process's environment.
+#[expect(clippy::disallowed_methods, reason = "the binary is where the environment is read")]
+pub(crate) fn process_env(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// The data directory where none is named.
+pub(crate) fn default_data_dir(env: Env<'_>) -> anyhow::Result<PathBuf> {
+    if let Some(dir) = env("STELE_DATA_DIR") {
+        return Ok(dir.into());
+    }
+    if let Some(dir) = env("XDG_DATA_HOME") {
+        return Ok(Path::new(&dir).join("stele"));
+    }
+    let home = env("HOME").context("there is no home directory: name a data directory with --data-dir")?;
+    Ok(Path::new(&home).join(".local/share/stele"))
+}
+
+fn user_file(env: Env<'_>) -> Option<PathBuf> {
+    let config = env("XDG_CONFIG_HOME").map(PathBuf::from);
+    let config = config.or_else(|| Some(Path::new(&env("HOME")?).join(".config")))?;
+    Some(config.join("stele").join(FILE))
+}
+
+fn read_file(path: &Path) -> anyhow::Result<Settings> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    toml::from_str(&text).with_context(|| format!("{} is not a valid configuration", path.display()))
+}
+
+/// The configuration file that counts: the one named, else that of the data directory, else the user's.
+fn file_settings(flags: &ServeFlags, env: Env<'_>) -> anyhow::Result<Settings> {
+    if let Some(named) = &flags.config {
+        return read_file(named);
+    }
+    let data_dir = flags.data_dir.clone().map_or_else(|| default_data_dir(env), Ok)?;
+    let places = [Some(data_dir.join(FILE)), user_file(env)];
+    match places.into_iter().flatten().find(|path| path.exists()) {
+        Some(path) => read_file(&path),
+        None => Ok(Settings::default()),
+    }
+}
+
+fn number(env: Env<'_>, name: &str) -> anyhow::Result<Option<u64>> {
+    let parse =
+        |text: String| text.parse().with_context(|| format!("{name} must be a whole number, not {text:?}"));
+    env(name).map(parse).transpose()
+}
+
+fn env_settings(env: Env<'_>) -> anyhow::Result<Settings> {
+    ensure!(
+        env("STELE_DATABASE_URL").is_none(),
+        "STELE_DATABASE_URL is set, but this version has only its embedded database: unset it"
+    );
+    Ok(Settings {
+        data_dir: env("STELE_DATA_DIR").map(PathBuf::from),
+        listen: env("STELE_LISTEN"),
+        log: env("STELE_LOG"),
+        compression: env("STELE_COMPRESSION"),
+        insecure: None,
+        version_retention_seconds: number(env, "STELE_VERSION_RETENTION_SECONDS")?,
+        sweep_seconds: number(env, "STELE_SWEEP_SECONDS")?,
+        max_memories_per_store: number(env, "STELE_MAX_MEMORIES_PER_STORE")?,
+        max_stores_per_workspace: number(env, "STELE_MAX_STORES_PER_WORKSPACE")?,
+        max_bytes_per_store: number(env, "STELE_MAX_BYTES_PER_STORE")?,
+        max_versions_per_store: number(env, "STELE_MAX_VERSIONS_PER_STORE")?,
+    })
+}
+
+impl Config {
+    /// The configuration out of all its sources.
+    pub(crate) fn load(flags: &ServeFlags, env: Env<'_>) -> anyhow::Result<Self> {
+        let (file, over) = (file_settings(flags, env)?, env_settings(env)?);
+        let data_dir = match flags.data_dir.clone().or(over.data_dir).or(file.data_dir) {
+            Some(dir) => dir,
+            None => default_data_dir(env)?,
+        };
+        let data_dir = std::path::absolute(&data_dir)
+            .with_context(|| format!("the data directory {} has no absolute path", data_dir.display()))?;
+        let listen = flags.listen.clone().or(over.listen).or(file.listen);
+        let insecure = flags.insecure || file.insecure.unwrap_or(false);
+        let limits = Limits::default();
+        let limits = Limits {
+            memories_per_store: over
+                .max_memories_per_store
+                .or(file.max_memories_per_store)
+                .unwrap_or(limits.memories_per_store),
+            version_retention_secs: over
+                .version_retention_seconds
+                .or(file.version_retention_seconds)
+                .unwrap_or(limits.version_retention_secs),
+            stores_per_workspace: over.max_stores_per_workspace.or(file.max_stores_per_workspace),
+            store_bytes: over.max_bytes_per_store.or(file.max_bytes_per_store),
+            versions_per_store: over.max_versions_per_store.or(file.max_versions_per_store),
+            ..limits
+        };
+        Ok(Self {
+            data_dir,
+            listen: address(listen.as_deref().unwrap_or(LISTEN), insecure)?,
+            log: level(over.log.or(file.log).as_deref().unwrap_or("info"))?,
+            compression: compression(over.compression.or(file.compression).as_deref().unwrap_or("on"))?,
+            limits,
+            sweep_secs: over.sweep_seconds.or(file.sweep_seconds).unwrap_or(3600).max(1),
+        })
+    }
+}
+
+fn address(text: &str, insecure: bool) -> anyhow::Result<SocketAddr> {
+    let mut found = text
+        .to_socket_addrs()
+        .with_context(|| format!("the listen address must look like 127.0.0.1:7878, not {text:?}"))?;
+    let address = found.next().with_context(|| format!("the listen address {text:?} leads nowhere"))?;
+    ensure!(
+        address.ip().is_loopback() || insecure,
+        "{address} is reachable from other machines, and plain HTTP would show them keys and memories: listen on \
+         127.0.0.1 behind a proxy that speaks TLS, or pass --insecure if the network is your own"
+    );
+    Ok(address)
+}
+
+fn level(text: &str) -> anyhow::Result<LevelFilter> {
+    match text {
+        "error" | "warn" | "info" | "debug" | "trace" => Ok(text.parse()?),
+        other => bail!("the log level must be error, warn, info, debug or trace, not {other:?}"),
+    }
+}
+
+fn compression(text: &str) -> anyhow::Result<Compression> {
+    match text {
+        "on" => Ok(Compression::On),
+        "off" => Ok(Compression::Off),
+        other => bail!("the compression must be on or off, not {other:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(dir: &Path, file: &str, vars: &[(&str, &str)], flags: ServeFlags) -> anyhow::Result<Config> {
+        let path = dir.join("stele.toml");
+        std::fs::write(&path, file)?;
+        let env = |name: &str| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
+        Config::load(&ServeFlags { config: Some(path), ..flags }, &env)
+    }
+
+    #[test]
+    fn flags_win_over_the_environment_and_that_over_the_file() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = "listen = '127.0.0.1:1'\ndata_dir = '/file'\nlog = 'warn'\nmax_memories_per_store = 5\n";
+        let vars = [
+            ("STELE_DATA_DIR", "/env"),
+            ("STELE_LISTEN", "127.0.0.1:2"),
+            ("STELE_MAX_MEMORIES_PER_STORE", "7"),
+        ];
+        let flags = ServeFlags { listen: Some("127.0.0.1:3".into()), ..ServeFlags::default() };
+        let config = load(dir.path(), file, &vars, flags).expect("a configuration");
+        assert_eq!(config.listen.port(), 3);
+        assert_eq!(config.data_dir, Path::new("/env"));
+        assert_eq!(config.log, LevelFilter::WARN);
+        assert_eq!(config.limits.memories_per_store, 7);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let home = [("HOME", "/nowhere")];
+        let text = |file, vars: &[_], flags| {
+            format!("{:#}", load(dir.path(), file, vars, flags).expect_err("refused"))
+        };
+        let unknown = text("lisen = 'x'\n", &home, ServeFlags::default());
+        assert!(unknown.contains("stele.toml") && unknown.contains("lisen"), "{unknown}");
+        let open = ServeFlags { listen: Some("0.0.0.0:7878".into()), ..ServeFlags::default() };
+        assert!(text("", &home, open).contains("--insecure"));
+        let number = text("", &[("HOME", "/x"), ("STELE_SWEEP_SECONDS", "soon")], ServeFlags::default());
+        assert!(number.contains("STELE_SWEEP_SECONDS"), "{number}");
+        assert!(text("log = 'loud'\n", &home, ServeFlags::default()).contains("loud"));
+    }
+}

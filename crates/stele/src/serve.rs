@@ -1,0 +1,115 @@
+//! `stele serve`.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use stele_core::clock::System;
+use stele_core::service::{Setup, Stele};
+use stele_core::storage::Storage;
+use store_sqlite::SqliteStorage;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
+
+use crate::cli::ServeFlags;
+use crate::config::{Config, process_env};
+use crate::first_start::{admin_key_file, installation};
+use crate::output::say;
+
+/// Bytes of ready response bodies kept in memory.
+const BODY_CACHE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Runs the server until SIGTERM or SIGINT.
+pub(crate) fn run(flags: ServeFlags) -> anyhow::Result<()> {
+    let config = Config::load(&flags, &process_env)?;
+    crate::log::start(config.log);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(serve(config))
+}
+
+async fn serve(config: Config) -> anyhow::Result<()> {
+    let storage = open(&config)?;
+    let installation = installation(&*storage, &config.data_dir, &System, &System).await?;
+    let purge_wanted = Arc::new(Notify::new());
+    let wake = purge_wanted.clone();
+    let setup = Setup {
+        storage: storage.clone(),
+        clock: Arc::new(System),
+        random: Arc::new(System),
+        limits: config.limits.clone(),
+        body_cache_bytes: BODY_CACHE_BYTES,
+        purge_wanted: Box::new(move || wake.notify_one()),
+    };
+    let stele = Arc::new(Stele::new(setup, installation));
+    let listener = TcpListener::bind(config.listen)
+        .await
+        .with_context(|| format!("cannot listen on {}: name another address with --listen", config.listen))?;
+    let address = listener.local_addr()?;
+    tracing::info!(
+        data_dir = %config.data_dir.display(),
+        database = if storage.is_new() { "newly made" } else { "opened" },
+        backend = "sqlite",
+        "data directory"
+    );
+    tracing::info!(%address, stores = storage.store_count().await?, "listening");
+    let sweeper = tokio::spawn(sweep(stele.clone(), Duration::from_secs(config.sweep_secs), purge_wanted));
+    let router = stele_http::router::router(stele.clone(), [wire_anthropic::routes(stele)]);
+    greet(address, &config.data_dir);
+    stele_http::serve::serve(listener, router, stop_signal()?).await;
+    sweeper.abort();
+    tracing::info!("stopping: requests under way have ended");
+    tokio::task::spawn_blocking(move || storage.close()).await?;
+    Ok(())
+}
+
+fn open(config: &Config) -> anyhow::Result<Arc<SqliteStorage>> {
+    let mut wanted = store_sqlite::Config::new(&config.data_dir, config.limits.clone());
+    wanted.compression = config.compression;
+    Ok(SqliteStorage::open(wanted, Arc::new(System), Arc::new(System))?)
+}
+
+fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("draining: no new connections");
+    })
+}
+
+/// Sweeps at once and then every `every`; purges deleted stores as soon as there are some.
+async fn sweep(stele: Arc<Stele>, every: Duration, purge_wanted: Arc<Notify>) {
+    let mut ticks = tokio::time::interval(every);
+    loop {
+        let swept = tokio::select! {
+            _ = ticks.tick() => stele.sweep().await,
+            () = purge_wanted.notified() => stele.purge().await,
+        };
+        match swept {
+            Ok(swept) if swept != Default::default() => {
+                tracing::info!(versions = swept.versions, stores = swept.stores, "swept");
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "a sweep failed"),
+        }
+    }
+}
+
+/// Tells the person at the terminal how to begin. The key itself is never printed.
+fn greet(address: SocketAddr, data_dir: &Path) {
+    let key = admin_key_file(data_dir);
+    let key = key.display();
+    say(&format!("Stele is ready at http://{address}"));
+    say(&format!("Admin key: {key}"));
+    say("A first request to paste:");
+    say(&format!(
+        "  curl http://{address}/v1/memory_stores -H \"x-api-key: $(cat '{key}')\" \\\n    \
+         -H 'anthropic-beta: agent-memory-2026-07-22' -H 'content-type: application/json' \\\n    \
+         -d '{{\"name\": \"Notes\"}}'"
+    ));
+}

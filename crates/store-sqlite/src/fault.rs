@@ -1,0 +1,84 @@
+//! What goes wrong below the port, and what a caller is told of it.
+
+use rusqlite::ErrorCode;
+use stele_core::refusal::Refusal;
+use stele_core::storage::{Error, StorageError};
+
+/// A failure of SQLite or of what is stored in it.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// SQLite's.
+    Sqlite(rusqlite::Error),
+    /// The record named is damaged.
+    Damaged(String),
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<Fault> for StorageError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Damaged(what) => Self::Corrupt(what),
+            Fault::Sqlite(error) => match error.sqlite_error_code() {
+                Some(ErrorCode::DiskFull) => Self::Full,
+                Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                    Self::Corrupt(error.to_string())
+                }
+                Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::SystemIoFailure) => {
+                    Self::Unavailable(Some(Box::new(error)))
+                }
+                _ => Self::Internal(Box::new(error)),
+            },
+        }
+    }
+}
+
+/// Why a write did not happen: it touches only itself.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// A rule refuses it.
+    Refused(Refusal),
+    /// A failure.
+    Fault(Fault),
+}
+
+impl Stop {
+    /// SQLite's failure, if it was one.
+    pub(crate) fn sqlite(&self) -> Option<&rusqlite::Error> {
+        match self {
+            Self::Fault(Fault::Sqlite(error)) => Some(error),
+            Self::Fault(Fault::Damaged(_)) | Self::Refused(_) => None,
+        }
+    }
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<rusqlite::Error> for Stop {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Fault(error.into())
+    }
+}
+
+impl From<Stop> for Error {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Refused(refusal) => Self::Refused(refusal),
+            Stop::Fault(fault) => Self::Failed(fault.into()),
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! The storage port on embedded SQLite. DESIGN 5.
+//!
+//! One writer thread commits whatever waits together; reader threads hold one read-only connection each; neither
+//! ever runs on the async threads. Rules live in `stele_core::decide`, not here.
+
+mod check;
+mod content;
+mod fault;
+mod lock;
+mod migrate;
+mod open;
+mod queue;
+mod reader;
+mod reads;
+mod rows;
+mod space;
+mod storage;
+mod sweep;
+mod writer;
+mod writes;
+
+pub use check::{Damage, check, scrub};
+pub use lock::{Locked, lock};
+pub use open::{Compression, Config, OpenError};
+pub use storage::SqliteStorage;

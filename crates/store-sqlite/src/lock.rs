@@ -1,0 +1,39 @@
+//! One process a data directory: a lock that the operating system releases when its holder ends, however it ends.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::Path;
+
+use crate::open::OpenError;
+
+const FILE: &str = "stele.lock";
+
+/// A data directory held by this process until dropped.
+#[derive(Debug)]
+pub struct Locked {
+    _file: File,
+}
+
+/// Takes the data directory for this process.
+///
+/// # Errors
+/// [`OpenError::InUse`] with the process id of the holder, or the file system's.
+pub fn lock(data_dir: &Path) -> Result<Locked, OpenError> {
+    let path = data_dir.join(FILE);
+    let io = |source| OpenError::Io { path: path.clone(), source };
+    let mut file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(io)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut holder = String::new();
+            file.read_to_string(&mut holder).map_err(io)?;
+            return Err(OpenError::InUse { data_dir: data_dir.to_owned(), holder: holder.trim().to_owned() });
+        }
+        Err(TryLockError::Error(source)) => return Err(io(source)),
+    }
+    file.set_len(0).map_err(io)?;
+    file.rewind().map_err(io)?;
+    writeln!(file, "{}", std::process::id()).map_err(io)?;
+    Ok(Locked { _file: file })
+}

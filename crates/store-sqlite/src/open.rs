@@ -1,0 +1,118 @@
+//! Opening a data directory: files, pragmas, migrations.
+
+use std::fs::{DirBuilder, Permissions};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags};
+use stele_core::limits::Limits;
+
+use crate::migrate::migrate;
+
+/// The database file in a data directory.
+pub(crate) const FILE: &str = "stele.db";
+
+/// Whether contents are compressed at rest. `Off` lets an operator search the files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compression {
+    /// zstd, where it pays.
+    #[default]
+    On,
+    /// Plain bytes.
+    Off,
+}
+
+/// What to open, and how.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The data directory; made if missing, readable by its owner only.
+    pub data_dir: PathBuf,
+    /// The caps.
+    pub limits: Limits,
+    /// For contents written from now on.
+    pub compression: Compression,
+    /// Reader threads.
+    pub readers: usize,
+}
+
+impl Config {
+    /// The usual settings: compression on, one reader thread a core and at least two.
+    pub fn new(data_dir: impl Into<PathBuf>, limits: Limits) -> Self {
+        let readers = std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 16));
+        Self { data_dir: data_dir.into(), limits, compression: Compression::On, readers }
+    }
+}
+
+/// Why a data directory could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process has it.
+    #[error("the data directory {} is in use by process {holder}: stop that one first, or name another directory with --data-dir", data_dir.display())]
+    InUse {
+        /// The directory.
+        data_dir: PathBuf,
+        /// The process id of the holder.
+        holder: String,
+    },
+    /// There is no database in it.
+    #[error("there is no Stele database in {}", .0.display())]
+    NoDatabase(PathBuf),
+    /// A file or directory could not be made or read.
+    #[error("cannot use {}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A newer Stele wrote it.
+    #[error("the database was written by a newer Stele; use that version or a newer one")]
+    NewerSchema,
+    /// Not the schema that this Stele made.
+    #[error("migration {number} of the database is not the one that this Stele knows")]
+    ForeignSchema {
+        /// The number of the migration that differs.
+        number: u32,
+    },
+    /// SQLite's.
+    #[error("the database cannot be opened")]
+    Sqlite(#[from] rusqlite::Error),
+}
+
+/// Makes the data directory if it is missing.
+pub(crate) fn make_data_dir(data_dir: &Path) -> Result<(), OpenError> {
+    let io = |source| OpenError::Io { path: data_dir.to_owned(), source };
+    DirBuilder::new().recursive(true).mode(0o700).create(data_dir).map_err(io)
+}
+
+/// Opens the connection that writes, migrates, and empties the log: what a crash left in it may be redacted text.
+/// Returns whether the database is new.
+pub(crate) fn open_writer(data_dir: &Path) -> Result<(Connection, bool), OpenError> {
+    let path = data_dir.join(FILE);
+    let mut connection = Connection::open(&path)?;
+    let io = |source| OpenError::Io { path: path.clone(), source };
+    std::fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(io)?;
+    // Sizes and modes first: they hold only before the first table is made.
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "secure_delete", "ON")?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    connection.pragma_update(None, "foreign_keys", "OFF")?;
+    connection.pragma_update(None, "cache_size", -32_000)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    let new = migrate(&mut connection)?;
+    connection.busy_timeout(std::time::Duration::ZERO)?;
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    Ok((connection, new))
+}
+
+/// Opens one of the connections that read.
+pub(crate) fn open_reader(data_dir: &Path) -> Result<Connection, OpenError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(data_dir.join(FILE), flags)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "cache_size", -16_000)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(connection)
+}

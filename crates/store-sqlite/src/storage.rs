@@ -1,0 +1,433 @@
+//! The storage port, carried out by the writer and the readers.
+
+use std::sync::{Arc, Mutex, RwLock};
+use std::thread::JoinHandle;
+
+use rusqlite::{Connection, OptionalExtension, params};
+use stele_core::access::Grant;
+use stele_core::clock::{Clock, Random};
+use stele_core::command::{Command, NewStore};
+use stele_core::id::{KeyId, OrganizationId, StoreId, VersionId, WorkspaceId};
+use stele_core::key::{ApiKey, KeyHash};
+use stele_core::limits::Limits;
+use stele_core::list::{Detail, MemoryEntry, MemoryQuery, Page, StoreFilter, StorePosition, VersionQuery};
+use stele_core::model::{Actor, Store, VersionText};
+use stele_core::storage::{
+    Answer, Change, Changed, Error, Installation, KeyRecord, KnownBodies, Lookup, MemoryRead, MemoryRef,
+    Storage, StorageError, Swept, Workspace,
+};
+use stele_core::text::{Content, Name};
+
+use crate::content::{LARGE_BYTES, encode};
+use crate::fault::{Fault, Stop};
+use crate::lock::{Locked, lock};
+use crate::open::{Compression, Config, OpenError, make_data_dir, open_writer};
+use crate::queue::Lane;
+use crate::reader::Readers;
+use crate::reads::{self, Stretch};
+use crate::rows::{self, Col, Cursor, Sql};
+use crate::sweep::{self, Purge};
+use crate::writer::{Needs, Writer};
+use crate::writes::{self, Contents, Env};
+
+/// Sequences looked through in one read snapshot where a filter may let few through.
+const STRETCH: i64 = 20_000;
+
+/// The embedded database of one data directory.
+pub struct SqliteStorage {
+    writer: Writer,
+    readers: Readers,
+    writer_thread: Mutex<Option<JoinHandle<()>>>,
+    shared: Arc<Shared>,
+    new: bool,
+    _locked: Locked,
+}
+
+/// What a write needs on the writer thread.
+struct Shared {
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    limits: Limits,
+    compression: Compression,
+}
+
+impl Shared {
+    /// What surrounds one write; the present is read on the writer thread, which is every store's lock.
+    fn env(&self) -> Env<'_> {
+        Env { now: self.clock.now(), random: [self.random.bits(), self.random.bits()], limits: &self.limits }
+    }
+}
+
+impl SqliteStorage {
+    /// Opens the data directory, making it if it is missing.
+    ///
+    /// # Errors
+    /// It is in use, cannot be used, or holds what this program does not know.
+    pub fn open(
+        config: Config,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+    ) -> Result<Arc<Self>, OpenError> {
+        make_data_dir(&config.data_dir)?;
+        let locked = lock(&config.data_dir)?;
+        let (connection, new) = open_writer(&config.data_dir)?;
+        let gate = Arc::new(RwLock::new(()));
+        let readers = Readers::start(&config.data_dir, config.readers, gate.clone())?;
+        let (writer, thread) = Writer::start(connection, &config.data_dir, gate)
+            .map_err(|source| OpenError::Io { path: config.data_dir.clone(), source })?;
+        let shared = Shared { clock, random, limits: config.limits, compression: config.compression };
+        Ok(Arc::new(Self {
+            writer,
+            readers,
+            writer_thread: Mutex::new(Some(thread)),
+            shared: Arc::new(shared),
+            new,
+            _locked: locked,
+        }))
+    }
+
+    /// Whether the database was made by this opening.
+    pub fn is_new(&self) -> bool {
+        self.new
+    }
+
+    /// Ends the threads after what waits is done, and merges the log.
+    pub fn close(&self) {
+        self.writer.close();
+        if let Some(thread) = self.writer_thread.lock().expect("no panic under the lock").take() {
+            // A panic was logged by the thread.
+            let _ = thread.join();
+        }
+        self.readers.stop();
+    }
+
+    /// Contents of the command as they are to be stored; large ones are made on a blocking thread.
+    async fn prepare(&self, command: &Command) -> Result<Contents, StorageError> {
+        let content = match command {
+            Command::CreateMemory { content, .. } => Some(content),
+            Command::UpdateMemory { content, .. } => content.as_ref(),
+            _ => None,
+        };
+        let Some(content) = content else { return Ok(Contents::new()) };
+        let compression = self.shared.compression;
+        let encoded = if content.size_bytes() > LARGE_BYTES as u64 {
+            let content: Content = content.clone();
+            tokio::task::spawn_blocking(move || encode(&content, compression))
+                .await
+                .map_err(|error| StorageError::Internal(Box::new(error)))?
+        } else {
+            encode(content, compression)
+        };
+        Ok(Contents::from([(*content.sha256().as_bytes(), encoded)]))
+    }
+
+    /// A write that concerns no memories.
+    async fn write<T: Send + 'static>(
+        &self,
+        workspace: WorkspaceId,
+        work: impl FnOnce(&Connection) -> Result<T, Stop> + Send + 'static,
+    ) -> Result<T, StorageError> {
+        Ok(self.writer.write(Lane::Workspace(workspace), Needs::default(), work).await?)
+    }
+
+    async fn sweep_versions(&self) -> Result<u64, StorageError> {
+        let now = self.shared.clock.now();
+        let (mut removed, mut from) = (0, Some(0));
+        while let Some(after) = from {
+            let shared = self.shared.clone();
+            let read = move |c: &Connection| sweep::candidates(c, after, now, &shared.limits);
+            let (mut candidates, next) = self.readers.read(read).await?;
+            while !candidates.is_empty() {
+                let (shared, slice) = (self.shared.clone(), candidates.clone());
+                let work = move |c: &Connection| sweep::remove(c, &slice, now, &shared.limits);
+                let (done, gone) = self.writer.write(Lane::Background, Needs::default(), work).await?;
+                removed += gone;
+                candidates.drain(..done);
+            }
+            from = next;
+        }
+        Ok(removed)
+    }
+
+    async fn purge_stores(&self) -> Result<u64, StorageError> {
+        let mut purged = 0;
+        loop {
+            match self.writer.write(Lane::Background, Needs::default(), sweep::purge).await? {
+                Purge::Nothing => break,
+                Purge::Some => {}
+                Purge::Store => purged += 1,
+            }
+        }
+        if purged > 0 {
+            // What is deleted for good leaves the log too.
+            let needs = Needs { scrub: true, ..Needs::default() };
+            self.writer.write(Lane::Background, needs, |_| Ok(())).await?;
+        }
+        Ok(purged)
+    }
+
+    async fn versions(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+        query: VersionQuery,
+    ) -> Result<Option<Page<VersionText>>, StorageError> {
+        let newest = self.readers.read(move |c| Ok(reads::newest_sequence(c, workspace, store)?)).await?;
+        let Some((number, newest)) = newest else { return Ok(None) };
+        let mut before =
+            query.before.map_or(i64::MAX, |b| i64::try_from(b).unwrap_or(i64::MAX)).min(newest + 1);
+        let mut authors = query.filter.authors.iter();
+        let first = authors.next();
+        if authors.any(|other| Some(other) != first) {
+            return Ok(Some(Page::cut(Vec::new(), query.limit)));
+        }
+        let mut items = Vec::new();
+        // A memory's versions are found by its own index; else a snapshot looks through so many and no more.
+        let stretch = if query.filter.memory.is_some() { i64::MAX } else { STRETCH };
+        while before > 0 && items.len() <= query.limit {
+            let from = before.saturating_sub(stretch).max(0);
+            let limit = query.limit + 1 - items.len();
+            let (filter, part) = (query.filter.clone(), Stretch { before, from, limit, full: query.full });
+            items.extend(self.readers.read(move |c| reads::versions(c, number, store, &filter, part)).await?);
+            before = from;
+        }
+        Ok(Some(Page::cut(items, query.limit)))
+    }
+}
+
+impl Drop for SqliteStorage {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn insert_workspace(connection: &Connection, workspace: &Workspace) -> Sql<()> {
+    connection
+        .prepare_cached("INSERT INTO workspaces (id, name, created_at) VALUES (?, ?, ?)")?
+        .execute(params![Col(workspace.id), workspace.name.as_str(), Col(workspace.created_at)])?;
+    Ok(())
+}
+
+fn insert_key(connection: &Connection, record: &KeyRecord) -> Sql<()> {
+    let key = &record.key;
+    let role = match key.grant {
+        Grant::Role(role) => Some(role.as_str()),
+        Grant::Permissions(_) => None,
+    };
+    connection
+        .prepare_cached(
+            "INSERT INTO api_keys (id, workspace, hash, name, role, permissions, contract, created_at, expires_at) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        )?
+        .execute(params![
+            Col(key.id),
+            Col(key.workspace),
+            record.hash.as_bytes(),
+            key.name.as_str(),
+            role,
+            key.grant.permissions().bits(),
+            key.contract.as_str(),
+            Col(key.created_at),
+            key.expires_at.map(Col)
+        ])?;
+    Ok(())
+}
+
+fn installation(connection: &Connection) -> Sql<Option<Installation>> {
+    connection
+        .prepare_cached("SELECT organization, first_workspace FROM installation")?
+        .query_row([], |row| {
+            let c = &mut Cursor::new(row);
+            Ok(Installation { organization: c.col()?, first_workspace: c.col()? })
+        })
+        .optional()
+}
+
+impl Storage for SqliteStorage {
+    fn change(&self, change: Change) -> Answer<'_, Result<Changed, Error>> {
+        Box::pin(async move {
+            let contents = self.prepare(&change.command).await?;
+            let needs = Needs {
+                room: !change.command.makes_room(),
+                scrub: matches!(change.command, Command::RedactVersion { .. }),
+            };
+            let (lane, shared) = (Lane::Workspace(change.workspace), self.shared.clone());
+            let work = move |c: &Connection| writes::change(c, &change, &contents, &shared.env());
+            Ok(self.writer.write(lane, needs, work).await?)
+        })
+    }
+
+    fn store_create(
+        &self,
+        workspace: WorkspaceId,
+        actor: Actor,
+        new: NewStore,
+    ) -> Answer<'_, Result<Store, Error>> {
+        Box::pin(async move {
+            let shared = self.shared.clone();
+            let work = move |c: &Connection| writes::create_store(c, workspace, actor, &new, &shared.env());
+            let needs = Needs { room: true, scrub: false };
+            Ok(self.writer.write(Lane::Workspace(workspace), needs, work).await?)
+        })
+    }
+
+    fn store_by_id(
+        &self,
+        workspace: WorkspaceId,
+        id: StoreId,
+    ) -> Answer<'_, Result<Option<Store>, StorageError>> {
+        Box::pin(self.readers.read(move |c| Ok(reads::store(c, workspace, id)?)))
+    }
+
+    fn store_list(
+        &self,
+        workspace: WorkspaceId,
+        filter: StoreFilter,
+        after: Option<StorePosition>,
+        limit: usize,
+    ) -> Answer<'_, Result<Page<Store>, StorageError>> {
+        Box::pin(self.readers.read(move |c| Ok(reads::stores(c, workspace, &filter, after, limit)?)))
+    }
+
+    fn memory_get(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+        memory: MemoryRef,
+        detail: Detail,
+        known: Option<Arc<dyn KnownBodies>>,
+    ) -> Answer<'_, Result<Lookup<MemoryRead>, StorageError>> {
+        Box::pin(self.readers.read(move |c| reads::memory(c, workspace, store, &memory, detail, known)))
+    }
+
+    fn memory_list(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+        query: MemoryQuery,
+    ) -> Answer<'_, Result<Option<Page<MemoryEntry>>, StorageError>> {
+        Box::pin(self.readers.read(move |c| reads::memories(c, workspace, store, &query)))
+    }
+
+    fn version_by_id(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+        id: VersionId,
+        full: bool,
+    ) -> Answer<'_, Result<Lookup<VersionText>, StorageError>> {
+        Box::pin(self.readers.read(move |c| reads::version(c, workspace, store, id, full)))
+    }
+
+    fn version_list(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+        query: VersionQuery,
+    ) -> Answer<'_, Result<Option<Page<VersionText>>, StorageError>> {
+        Box::pin(self.versions(workspace, store, query))
+    }
+
+    fn installation(&self) -> Answer<'_, Result<Option<Installation>, StorageError>> {
+        Box::pin(self.readers.read(|c| Ok(installation(c)?)))
+    }
+
+    fn install(
+        &self,
+        organization: OrganizationId,
+        workspace: Workspace,
+        key: KeyRecord,
+    ) -> Answer<'_, Result<Installation, StorageError>> {
+        Box::pin(self.write(workspace.id, move |c| {
+            if let Some(there) = installation(c)? {
+                return Ok(there);
+            }
+            let new = Installation { organization, first_workspace: workspace.id };
+            c.execute(
+                "INSERT INTO installation VALUES (1, ?, ?)",
+                params![Col(organization), Col(workspace.id)],
+            )?;
+            insert_workspace(c, &workspace)?;
+            insert_key(c, &key)?;
+            Ok(new)
+        }))
+    }
+
+    fn key_by_hash(&self, hash: KeyHash) -> Answer<'_, Result<Option<ApiKey>, StorageError>> {
+        Box::pin(self.readers.read(move |c| {
+            let sql = format!("SELECT {} FROM api_keys WHERE hash = ?", rows::API_KEY);
+            Ok(c.prepare_cached(&sql)?.query_row([hash.as_bytes()], rows::api_key).optional()?)
+        }))
+    }
+
+    fn key_create(&self, record: KeyRecord) -> Answer<'_, Result<(), StorageError>> {
+        Box::pin(self.write(record.key.workspace, move |c| Ok(insert_key(c, &record)?)))
+    }
+
+    fn key_list(&self, workspace: WorkspaceId) -> Answer<'_, Result<Vec<ApiKey>, StorageError>> {
+        Box::pin(self.readers.read(move |c| {
+            let sql = format!(
+                "SELECT {} FROM api_keys WHERE workspace = ? AND revoked_at IS NULL ORDER BY created_at, id",
+                rows::API_KEY
+            );
+            Ok(rows::all(&mut *c.prepare_cached(&sql)?, [Col(workspace)], rows::api_key)?)
+        }))
+    }
+
+    fn key_revoke(&self, workspace: WorkspaceId, id: KeyId) -> Answer<'_, Result<bool, StorageError>> {
+        let shared = self.shared.clone();
+        Box::pin(self.write(workspace, move |c| {
+            let revoked = c
+                .prepare_cached(
+                    "UPDATE api_keys SET revoked_at = ? WHERE id = ? AND workspace = ? AND revoked_at IS NULL",
+                )?
+                .execute(params![Col(shared.clock.now()), Col(id), Col(workspace)])?;
+            Ok(revoked == 1)
+        }))
+    }
+
+    fn workspace_create(&self, workspace: Workspace, key: KeyRecord) -> Answer<'_, Result<(), StorageError>> {
+        Box::pin(self.write(workspace.id, move |c| {
+            insert_workspace(c, &workspace)?;
+            Ok(insert_key(c, &key)?)
+        }))
+    }
+
+    fn workspace_list(&self) -> Answer<'_, Result<Vec<Workspace>, StorageError>> {
+        Box::pin(self.readers.read(|c| {
+            let mut statement =
+                c.prepare_cached("SELECT id, name, created_at FROM workspaces ORDER BY created_at, id")?;
+            let read = |row: &rusqlite::Row<'_>| {
+                let c = &mut Cursor::new(row);
+                Ok(Workspace { id: c.col()?, name: Name::from_trusted(c.take()?), created_at: c.col()? })
+            };
+            Ok(rows::all(&mut statement, [], read)?)
+        }))
+    }
+
+    fn sweep(&self) -> Answer<'_, Result<Swept, StorageError>> {
+        Box::pin(async {
+            Ok(Swept { versions: self.sweep_versions().await?, stores: self.purge_stores().await? })
+        })
+    }
+
+    fn purge(&self) -> Answer<'_, Result<Swept, StorageError>> {
+        Box::pin(async { Ok(Swept { versions: 0, stores: self.purge_stores().await? }) })
+    }
+
+    fn store_count(&self) -> Answer<'_, Result<u64, StorageError>> {
+        Box::pin(self.readers.read(|c| {
+            let sql = "SELECT count(*) FROM stores WHERE deleted_at IS NULL";
+            c.query_row(sql, [], |row| row.get(0)).map_err(Fault::from)
+        }))
+    }
+
+    fn ping(&self) -> Answer<'_, Result<(), StorageError>> {
+        Box::pin(self.readers.read(|c| {
+            Ok(c.prepare_cached("SELECT 1 FROM installation")?
+                .query_row([], |_| Ok(()))
+                .optional()
+                .map(|_| ())?)
+        }))
+    }
+}

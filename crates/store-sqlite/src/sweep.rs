@@ -1,0 +1,141 @@
+//! Housekeeping in slices of 5 ms on the writer thread: retention, and what deleted stores left.
+
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, OptionalExtension, params};
+use stele_core::id::MemoryId;
+use stele_core::limits::Limits;
+use stele_core::model::Operation;
+use stele_core::retention::{Standing, cutoff, expired};
+use stele_core::time::Timestamp;
+
+use crate::fault::{Fault, Stop};
+use crate::rows::{Col, Sql, operation_number};
+
+/// How long one slice may hold the writer.
+const SLICE: Duration = Duration::from_millis(5);
+/// Old versions looked at in one read snapshot.
+const LOOKED_AT: i64 = 2_000;
+/// Rows deleted between two looks at the clock.
+const STEP: i64 = 50;
+
+/// One version that may have outlived its retention.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Candidate {
+    number: i64,
+}
+
+/// The next candidates with a row number above `after`, and where to go on; `None` at the end.
+///
+/// Versions are appended in the order of time, so the walk ends at the first stretch that is young as a whole;
+/// a day's grace covers clocks that jumped.
+pub(crate) fn candidates(
+    connection: &Connection,
+    after: i64,
+    now: Timestamp,
+    limits: &Limits,
+) -> Result<(Vec<Candidate>, Option<i64>), Fault> {
+    const GRACE_SECS: u64 = 24 * 60 * 60;
+    let old = cutoff(now, limits).as_micros();
+    let surely_young = cutoff(now, limits).minus_secs(0).as_micros() + (GRACE_SECS as i64) * 1_000_000;
+    let mut statement = connection.prepare_cached(
+        "SELECT version, created_at FROM versions WHERE version > ? ORDER BY version LIMIT ?",
+    )?;
+    let looked: Vec<(i64, i64)> =
+        crate::rows::all(&mut statement, params![after, LOOKED_AT], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let more = looked.len() as i64 == LOOKED_AT && looked.iter().any(|(_, at)| *at < surely_young);
+    let next = looked.last().filter(|_| more).map(|(number, _)| *number);
+    let aged = looked.into_iter().filter(|(_, at)| *at < old);
+    Ok((aged.map(|(number, _)| Candidate { number }).collect(), next))
+}
+
+/// Removes those of `candidates` that are still expired, as far as one slice reaches; returns how many were looked
+/// at and how many removed.
+pub(crate) fn remove(
+    connection: &Connection,
+    candidates: &[Candidate],
+    now: Timestamp,
+    limits: &Limits,
+) -> Result<(usize, u64), Stop> {
+    let began = Instant::now();
+    let mut removed = 0;
+    for (done, candidate) in candidates.iter().enumerate() {
+        if done > 0 && began.elapsed() > SLICE {
+            return Ok((done, removed));
+        }
+        if remove_one(connection, *candidate, now, limits)? {
+            removed += 1;
+        }
+    }
+    Ok((candidates.len(), removed))
+}
+
+fn remove_one(connection: &Connection, candidate: Candidate, now: Timestamp, limits: &Limits) -> Sql<bool> {
+    let found: Option<(i64, Col<MemoryId>, i64, Col<Timestamp>)> = connection
+        .prepare_cached("SELECT store, memory_id, sequence, created_at FROM versions WHERE version = ?")?
+        .query_row([candidate.number], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+        .optional()?;
+    let Some((store, memory, sequence, Col(created_at))) = found else { return Ok(false) };
+    let newer = connection
+        .prepare_cached(
+            "SELECT count(*) FROM (SELECT 1 FROM versions WHERE store = ? AND memory_id = ? AND sequence > ? LIMIT ?)",
+        )?
+        .query_row(params![store, memory, sequence, limits.versions_kept.max(1)], |row| row.get(0))?;
+    let standing = Standing { created_at, newer, memory_deleted_at: deleted_at(connection, store, &memory)? };
+    if !expired(standing, now, limits) {
+        return Ok(false);
+    }
+    connection.prepare_cached("DELETE FROM versions WHERE version = ?")?.execute([candidate.number])?;
+    connection
+        .prepare_cached("UPDATE stores SET versions = versions - 1 WHERE store = ?")?
+        .execute([store])?;
+    Ok(true)
+}
+
+/// When the memory was deleted: the time of its newest version, if that is a deletion.
+fn deleted_at(connection: &Connection, store: i64, memory: &Col<MemoryId>) -> Sql<Option<Timestamp>> {
+    let newest: Option<(i64, Col<Timestamp>)> = connection
+        .prepare_cached(
+            "SELECT operation, created_at FROM versions WHERE store = ? AND memory_id = ? \
+             ORDER BY sequence DESC LIMIT 1",
+        )?
+        .query_row(params![store, memory], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let deleted = newest.filter(|(operation, _)| *operation == operation_number(Operation::Deleted));
+    Ok(deleted.map(|(_, Col(at))| at))
+}
+
+/// What one slice of a purge did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purge {
+    /// There is no deleted store.
+    Nothing,
+    /// Some of one is gone; more is left.
+    Some,
+    /// All of one is gone.
+    Store,
+}
+
+/// Removes a slice of a deleted store.
+pub(crate) fn purge(connection: &Connection) -> Result<Purge, Stop> {
+    let began = Instant::now();
+    let deleted: Option<i64> = connection
+        .prepare_cached("SELECT store FROM stores WHERE deleted_at IS NOT NULL LIMIT 1")?
+        .query_row([], |row| row.get(0))
+        .optional()?;
+    let Some(store) = deleted else { return Ok(Purge::Nothing) };
+    let steps = [
+        "DELETE FROM memories WHERE memory IN (SELECT memory FROM memories WHERE store = ? LIMIT ?)",
+        "DELETE FROM versions WHERE version IN (SELECT version FROM versions WHERE store = ? LIMIT ?)",
+    ];
+    for step in steps {
+        let mut statement = connection.prepare_cached(step)?;
+        while statement.execute(params![store, STEP])? > 0 {
+            if began.elapsed() > SLICE {
+                return Ok(Purge::Some);
+            }
+        }
+    }
+    connection.prepare_cached("DELETE FROM stores WHERE store = ?")?.execute([store])?;
+    Ok(Purge::Store)
+}

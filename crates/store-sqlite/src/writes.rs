@@ -1,0 +1,399 @@
+//! Carrying out a change inside the writer's transaction: load the situation, let core decide, apply.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use rusqlite::{Connection, OptionalExtension, params};
+use stele_core::command::{NewStore, RedactedPath};
+use stele_core::decide::{
+    Context, Current, NewContent, NewVersion, Occupant, Outcome, Situation, WorkspaceSituation, Write,
+    decide, decide_store,
+};
+use stele_core::id::{MemoryId, StoreId, VersionId, WorkspaceId};
+use stele_core::limits::Limits;
+use stele_core::model::{Actor, Memory, Recorded, Store, Version};
+use stele_core::path::MemoryPath;
+use stele_core::storage::{Change, Changed};
+use stele_core::text::{Content, Summary};
+
+use crate::content::{Encoded, decode};
+use crate::fault::{Fault, Stop};
+use crate::rows::{self, Col, Cursor, Sql, actor_columns};
+
+/// Contents by their hash, as they are to be stored: made before the writer thread is asked.
+pub(crate) type Contents = HashMap<[u8; 32], Encoded>;
+
+/// What surrounds a write on the writer thread.
+pub(crate) struct Env<'a> {
+    pub(crate) now: stele_core::time::Timestamp,
+    pub(crate) random: [u64; 2],
+    pub(crate) limits: &'a Limits,
+}
+
+impl Env<'_> {
+    fn context(&self, actor: Actor) -> Context<'_> {
+        Context { actor, now: self.now, random: self.random, limits: self.limits }
+    }
+}
+
+/// Makes a store with a slug of its own.
+pub(crate) fn create_store(
+    connection: &Connection,
+    workspace: WorkspaceId,
+    actor: Actor,
+    new: &NewStore,
+    env: &Env<'_>,
+) -> Result<Store, Stop> {
+    let stores = match env.limits.stores_per_workspace {
+        Some(_) => connection
+            .prepare_cached("SELECT count(*) FROM stores WHERE workspace = ? AND deleted_at IS NULL")?
+            .query_row([Col(workspace)], |row| row.get(0))?,
+        None => 0,
+    };
+    let mut store = decide_store(&WorkspaceSituation { workspace, stores }, new, &env.context(actor))?;
+    store.slug = free_slug(connection, workspace, &store.slug)?;
+    insert_store(connection, &store)?;
+    Ok(store)
+}
+
+fn free_slug(connection: &Connection, workspace: WorkspaceId, base: &str) -> Sql<String> {
+    let mut taken = connection
+        .prepare_cached("SELECT 1 FROM stores WHERE workspace = ? AND slug = ? AND deleted_at IS NULL")?;
+    let mut slug = base.to_owned();
+    for number in 2u64.. {
+        if !taken.exists(params![Col(workspace), slug])? {
+            break;
+        }
+        slug = stele_core::text::numbered_slug(base, number);
+    }
+    Ok(slug)
+}
+
+fn insert_store(connection: &Connection, store: &Store) -> Sql<()> {
+    let (kind, by) = actor_columns(store.created_by);
+    connection
+        .prepare_cached(
+            "INSERT INTO stores (id, workspace, name, slug, description, metadata, origin, agent, \
+             created_by_kind, created_by, created_at, updated_at, changed_at, archived_at, sequence, memories, \
+             bytes, versions) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0)",
+        )?
+        .execute(params![
+            Col(store.id),
+            Col(store.workspace),
+            store.name.as_str(),
+            store.slug,
+            store.description.as_str(),
+            rows::metadata_column(&store.metadata),
+            Col(store.origin),
+            store.agent.map(Col),
+            kind,
+            by,
+            Col(store.created_at),
+            Col(store.updated_at),
+            Col(store.changed_at),
+            store.archived_at.map(Col),
+        ])?;
+    Ok(())
+}
+
+/// Carries out one change.
+pub(crate) fn change(
+    connection: &Connection,
+    change: &Change,
+    contents: &Contents,
+    env: &Env<'_>,
+) -> Result<Changed, Stop> {
+    let (number, situation) = load(connection, change)?;
+    let decision = decide(&situation, change.store, &change.command, &env.context(change.actor))?;
+    let target = Target { connection, store: number, contents };
+    target.apply(decision.writes)?;
+    let content = match (&decision.outcome, change.with_content) {
+        (Outcome::Memory(current), true) => Some(content_of(connection, &current.memory)?),
+        _ => None,
+    };
+    Ok(Changed { outcome: decision.outcome, content })
+}
+
+/// The store's row number (0 if there is none) and what matters for the command.
+fn load(connection: &Connection, change: &Change) -> Result<(i64, Situation), Stop> {
+    let mut situation = Situation { store: None, memory: None, version: None, occupant: None };
+    let found = connection
+        .prepare_cached(&format!(
+            "SELECT {} FROM stores s WHERE s.id = ? AND s.workspace = ? AND s.deleted_at IS NULL",
+            rows::STORE
+        ))?
+        .query_row(params![Col(change.store), Col(change.workspace)], rows::store)
+        .optional()?;
+    let Some((number, store)) = found else { return Ok((0, situation)) };
+    situation.store = Some(store);
+    let at = Place { connection, number, store: change.store };
+    if let Some(id) = change.command.version() {
+        situation.version = at.version(id)?;
+    }
+    let memory = change.command.memory().or(situation.version.as_ref().map(|(version, _)| version.memory));
+    if let Some(id) = memory {
+        situation.memory = at.current(id)?;
+    }
+    let restored = situation.version.as_ref().filter(|_| situation.memory.is_none());
+    let wanted = change.command.wanted_path().or(restored.and_then(|(version, _)| version.path.as_ref()));
+    if let Some(path) = wanted {
+        let own = situation.memory.as_ref().map(|current| current.memory.id);
+        situation.occupant = at.occupant(path, own)?;
+    }
+    Ok((number, situation))
+}
+
+/// A store in the database.
+struct Place<'a> {
+    connection: &'a Connection,
+    number: i64,
+    store: StoreId,
+}
+
+impl Place<'_> {
+    fn version(&self, id: VersionId) -> Sql<Option<(Version, Option<Summary>)>> {
+        self.connection
+            .prepare_cached(&format!(
+                "SELECT {}, v.summary FROM versions v WHERE v.id = ? AND v.store = ?",
+                rows::VERSION
+            ))?
+            .query_row(params![Col(id), self.number], |row| {
+                let c = &mut Cursor::new(row);
+                Ok((rows::version(c, self.store)?, rows::summary(c)?))
+            })
+            .optional()
+    }
+
+    fn current(&self, id: MemoryId) -> Sql<Option<Current>> {
+        self.connection
+            .prepare_cached(&format!(
+                "SELECT {}, v.summary FROM memories m JOIN versions v ON v.version = m.head \
+                 WHERE m.id = ? AND m.store = ?",
+                rows::MEMORY
+            ))?
+            .query_row(params![Col(id), self.number], |row| {
+                let c = &mut Cursor::new(row);
+                let (memory, _) = rows::memory(c, self.store)?;
+                Ok(Current { memory, summary: rows::summary(c)?.unwrap_or_else(Summary::empty) })
+            })
+            .optional()
+    }
+
+    /// The live memory at, above or below `path`, other than `own`; of several, the one with the smallest path.
+    fn occupant(&self, path: &MemoryPath, own: Option<MemoryId>) -> Sql<Option<Occupant>> {
+        let mut exactly = self
+            .connection
+            .prepare_cached("SELECT id, path FROM memories WHERE store = ? AND path = ? AND id IS NOT ?")?;
+        for candidate in path.ancestors().chain([path.as_str()]) {
+            let found =
+                exactly.query_row(params![self.number, candidate, own.map(Col)], occupant).optional()?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        let directory = path.as_directory();
+        self.connection
+            .prepare_cached(
+                "SELECT id, path FROM memories WHERE store = ? AND path > ? AND path < ? AND id IS NOT ? \
+                 ORDER BY path LIMIT 1",
+            )?
+            .query_row(params![self.number, directory, end_of(&directory), own.map(Col)], occupant)
+            .optional()
+    }
+}
+
+fn occupant(row: &rusqlite::Row<'_>) -> Sql<Occupant> {
+    let c = &mut Cursor::new(row);
+    Ok(Occupant { id: c.col()?, path: MemoryPath::from_trusted(c.take()?) })
+}
+
+/// The first text after all that start with `directory`, which ends in `/`: `0` follows `/`.
+pub(crate) fn end_of(directory: &str) -> String {
+    format!("{}0", &directory[..directory.len() - 1])
+}
+
+fn content_of(connection: &Connection, memory: &Memory) -> Result<Bytes, Fault> {
+    let damaged = || Fault::Damaged(format!("{} of memory {}", memory.version, memory.id));
+    connection
+        .prepare_cached("SELECT encoding, content FROM versions WHERE id = ?")?
+        .query_row([Col(memory.version)], |row| {
+            Ok(decode(row.get(0)?, row.get_ref(1)?, memory.size_bytes, memory.content_sha256))
+        })?
+        .ok_or_else(damaged)
+}
+
+/// Where writes go.
+struct Target<'a> {
+    connection: &'a Connection,
+    store: i64,
+    contents: &'a Contents,
+}
+
+impl Target<'_> {
+    fn apply(&self, writes: Vec<Write>) -> Result<(), Stop> {
+        // The head's row number is known only once its version is written.
+        let mut head: Option<Write> = None;
+        for write in writes {
+            match write {
+                Write::InsertMemory(_) | Write::ReplaceMemory(_) => head = Some(write),
+                Write::AppendVersion(new) => {
+                    let number = self.append(&new)?;
+                    match head.take() {
+                        Some(Write::InsertMemory(memory)) => self.insert(&memory, number)?,
+                        Some(Write::ReplaceMemory(memory)) => self.replace(&memory, number)?,
+                        _ => {}
+                    }
+                }
+                Write::RemoveMemory(id) => {
+                    self.connection
+                        .prepare_cached("DELETE FROM memories WHERE id = ?")?
+                        .execute([Col(id)])?;
+                }
+                Write::Redact { version, redaction, path } => self.redact(version, redaction, path)?,
+                Write::Store(store) => self.update_store(&store)?,
+                Write::Counters { changed_at, counters } => {
+                    self.connection
+                        .prepare_cached(
+                            "UPDATE stores SET changed_at = ?, sequence = ?, memories = ?, bytes = ?, \
+                             versions = ? WHERE store = ?",
+                        )?
+                        .execute(params![
+                            Col(changed_at),
+                            counters.sequence,
+                            counters.memories,
+                            counters.bytes,
+                            counters.versions,
+                            self.store
+                        ])?;
+                }
+                Write::DeleteStore(at) => {
+                    self.connection
+                        .prepare_cached("UPDATE stores SET deleted_at = ? WHERE store = ?")?
+                        .execute(params![Col(at), self.store])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn update_store(&self, store: &Store) -> Sql<()> {
+        self.connection
+            .prepare_cached(
+                "UPDATE stores SET name = ?, description = ?, metadata = ?, updated_at = ?, changed_at = ?, \
+                 archived_at = ? WHERE store = ?",
+            )?
+            .execute(params![
+                store.name.as_str(),
+                store.description.as_str(),
+                rows::metadata_column(&store.metadata),
+                Col(store.updated_at),
+                Col(store.changed_at),
+                store.archived_at.map(Col),
+                self.store
+            ])?;
+        Ok(())
+    }
+
+    fn insert(&self, memory: &Memory, head: i64) -> Sql<()> {
+        self.connection
+            .prepare_cached(
+                "INSERT INTO memories (store, id, path, head, version_id, content_sha256, size_bytes, created_at, \
+                 updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            )?
+            .execute(params![
+                self.store,
+                Col(memory.id),
+                memory.path.as_str(),
+                head,
+                Col(memory.version),
+                Col(memory.content_sha256),
+                memory.size_bytes,
+                Col(memory.created_at),
+                Col(memory.updated_at)
+            ])?;
+        Ok(())
+    }
+
+    fn replace(&self, memory: &Memory, head: i64) -> Sql<()> {
+        self.connection
+            .prepare_cached(
+                "UPDATE memories SET path = ?, head = ?, version_id = ?, content_sha256 = ?, size_bytes = ?, \
+                 updated_at = ? WHERE id = ?",
+            )?
+            .execute(params![
+                memory.path.as_str(),
+                head,
+                Col(memory.version),
+                Col(memory.content_sha256),
+                memory.size_bytes,
+                Col(memory.updated_at),
+                Col(memory.id)
+            ])?;
+        Ok(())
+    }
+
+    /// Writes a version and returns its row number.
+    fn append(&self, new: &NewVersion) -> Result<i64, Stop> {
+        let (encoding, content): (Option<u8>, Option<Bytes>) = match &new.content {
+            NewContent::None => (None, None),
+            NewContent::Text(text) => {
+                let encoded = self.encoded(text)?;
+                (Some(encoded.encoding), Some(encoded.bytes.clone()))
+            }
+            NewContent::CopyOf(id) => self
+                .connection
+                .prepare_cached("SELECT encoding, content FROM versions WHERE id = ?")?
+                .query_row([Col(*id)], |row| {
+                    Ok((row.get(0)?, row.get::<_, Option<Vec<u8>>>(1)?.map(Bytes::from)))
+                })?,
+        };
+        let version = &new.version;
+        let (kind, author) = actor_columns(version.author);
+        let recorded = version.recorded.as_ref();
+        self.connection
+            .prepare_cached(
+                "INSERT INTO versions (store, sequence, id, memory_id, operation, created_at, author_kind, author, \
+                 content_sha256, size_bytes, path, summary, encoding, content) \
+                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            )?
+            .execute(params![
+                self.store,
+                version.sequence,
+                Col(version.id),
+                Col(version.memory),
+                Col(version.operation),
+                Col(version.created_at),
+                kind,
+                author,
+                recorded.map(|Recorded { content_sha256, .. }| Col(*content_sha256)),
+                recorded.map(|Recorded { size_bytes, .. }| *size_bytes),
+                version.path.as_ref().map(MemoryPath::as_str),
+                new.summary.as_ref().map(Summary::as_str),
+                encoding,
+                content.as_deref()
+            ])?;
+        Ok(self.connection.last_insert_rowid())
+    }
+
+    fn encoded(&self, text: &Content) -> Result<&Encoded, Fault> {
+        let hash = *text.sha256().as_bytes();
+        self.contents.get(&hash).ok_or_else(|| Fault::Damaged("a content that was not prepared".into()))
+    }
+
+    fn redact(
+        &self,
+        version: VersionId,
+        redaction: stele_core::model::Redaction,
+        path: RedactedPath,
+    ) -> Sql<()> {
+        let (kind, by) = actor_columns(redaction.by);
+        self.connection
+            .prepare_cached(
+                "UPDATE versions SET redacted_at = ?, redacted_by_kind = ?, redacted_by = ?, \
+                 content_sha256 = NULL, size_bytes = NULL, summary = NULL, reason = NULL, encoding = NULL, \
+                 content = NULL, path = CASE WHEN ? THEN NULL ELSE path END WHERE id = ?",
+            )?
+            .execute(params![Col(redaction.at), kind, by, path == RedactedPath::Scrub, Col(version)])?;
+        Ok(())
+    }
+}

@@ -1,0 +1,396 @@
+//! The suite on trial: back ends that are broken in one way each must fail the cases named here.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+
+use stele_core::command::{Command, Expected, NewStore, RedactedPath};
+use stele_core::id::{KeyId, MemoryId, OrganizationId, StoreId, VersionId, WorkspaceId};
+use stele_core::key::{ApiKey, KeyHash};
+use stele_core::list::{
+    Detail, MemoryEntry, MemoryQuery, Page, StoreFilter, StorePosition, VersionFilter, VersionQuery,
+};
+use stele_core::model::{Actor, Operation, Store, VersionText};
+use stele_core::refusal::Refusal;
+use stele_core::storage::{
+    Answer, Change, Changed, Error, Installation, KeyRecord, KnownBodies, Lookup, MemoryRead, MemoryRef,
+    Storage, StorageError, Swept, Workspace,
+};
+use stele_core::text::Content;
+use store_sqlite::{Config, SqliteStorage};
+use store_suite::{Opened, Options, StoreFactory};
+
+/// One way to be broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flaw {
+    /// Preconditions are not looked at.
+    DropsPreconditions,
+    /// Renames leave no trace in history.
+    SwallowsVersions,
+    /// Filters of versions are not looked at.
+    IgnoresFilters,
+    /// Whoever knows the id of a store may read it.
+    ForgetsWorkspaces,
+    /// A body is asked for by the first head that was seen.
+    ServesOldBodies,
+    /// A redaction leaves the path.
+    KeepsPaths,
+    /// Nothing is ever swept.
+    NeverSweeps,
+    /// Any key is said to be revoked.
+    RevokesAnything,
+    /// A list goes on at the directory that it ended with, not after it.
+    RepeatsDirectories,
+    /// A list goes on by counting.
+    PagesByOffset,
+    /// The oldest store of a page comes first.
+    ListsOldestFirst,
+    /// Line ends are changed.
+    NormalizesContents,
+    /// The second installation is answered with as if it were made.
+    InstallsTwice,
+    /// A refusal also meets the change after it.
+    SpoilsItsNeighbours,
+}
+
+/// A back end with a flaw.
+struct Broken {
+    inner: Arc<dyn Storage>,
+    flaw: Flaw,
+    memo: Mutex<Memo>,
+}
+
+/// What some flaws need to remember.
+#[derive(Default)]
+struct Memo {
+    owners: HashMap<StoreId, WorkspaceId>,
+    heads: HashMap<MemoryId, VersionId>,
+    offsets: HashMap<String, usize>,
+    refusal: Option<Refusal>,
+}
+
+impl Broken {
+    fn has(&self, flaw: Flaw) -> bool {
+        self.flaw == flaw
+    }
+
+    fn memo(&self) -> std::sync::MutexGuard<'_, Memo> {
+        self.memo.lock().expect("no panic under the lock")
+    }
+
+    /// The workspace that a read is made in.
+    fn reader(&self, workspace: WorkspaceId, store: StoreId) -> WorkspaceId {
+        let owner = self.memo().owners.get(&store).copied();
+        owner.filter(|_| self.has(Flaw::ForgetsWorkspaces)).unwrap_or(workspace)
+    }
+
+    fn spoiled(&self, mut command: Command) -> Command {
+        match &mut command {
+            Command::UpdateMemory { expected, .. } | Command::DeleteMemory { expected, .. }
+                if self.has(Flaw::DropsPreconditions) =>
+            {
+                *expected = Expected::Anything;
+            }
+            Command::RedactVersion { path, .. } if self.has(Flaw::KeepsPaths) => *path = RedactedPath::Keep,
+            Command::CreateMemory { content, .. } if self.has(Flaw::NormalizesContents) => {
+                let text = String::from_utf8(content.bytes().to_vec()).expect("contents are UTF-8");
+                *content =
+                    Content::parse(text.replace("\r\n", "\n"), 102_400).expect("no longer than before");
+            }
+            _ => {}
+        }
+        command
+    }
+
+    /// Pages by counting: skips as many as were shown when a page ended with `after`.
+    async fn by_offset(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+        query: MemoryQuery,
+    ) -> Result<Option<Page<MemoryEntry>>, StorageError> {
+        let skip =
+            query.after.as_ref().and_then(|after| self.memo().offsets.get(after).copied()).unwrap_or(0);
+        let all = MemoryQuery { after: None, limit: 100_000, ..query.clone() };
+        let Some(page) = self.inner.memory_list(workspace, store, all).await? else { return Ok(None) };
+        let page = Page::cut(page.items.into_iter().skip(skip).collect(), query.limit);
+        if let Some(MemoryEntry::Memory { memory, .. }) = page.items.last() {
+            self.memo().offsets.insert(memory.path.as_str().to_owned(), skip + page.items.len());
+        }
+        Ok(Some(page))
+    }
+
+    /// Asks for the body of the first head seen, whatever the head is by now.
+    async fn by_old_head(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+        reference: MemoryRef,
+        known: Arc<dyn KnownBodies>,
+    ) -> Result<Lookup<MemoryRead>, StorageError> {
+        let read = self.inner.memory_get(workspace, store, reference, Detail::Full, None).await?;
+        let Lookup::Found(MemoryRead::Read { memory, .. }) = &read else { return Ok(read) };
+        let head = *self.memo().heads.entry(memory.id).or_insert(memory.version);
+        Ok(known.body(head).map_or(read, |body| Lookup::Found(MemoryRead::Known(body))))
+    }
+}
+
+impl Storage for Broken {
+    fn change(&self, change: Change) -> Answer<'_, Result<Changed, Error>> {
+        Box::pin(async move {
+            let met = self.memo().refusal.take();
+            if let Some(refusal) = met {
+                return Err(refusal.into());
+            }
+            let created = matches!(change.command, Command::CreateMemory { .. });
+            let change = Change { command: self.spoiled(change.command), ..change };
+            let result = self.inner.change(change).await;
+            if let Ok(Changed { outcome: stele_core::decide::Outcome::Memory(current), .. }) = &result
+                && created
+            {
+                self.memo().heads.insert(current.memory.id, current.memory.version);
+            }
+            if let Err(Error::Refused(refusal)) = &result
+                && self.has(Flaw::SpoilsItsNeighbours)
+            {
+                self.memo().refusal = Some(refusal.clone());
+            }
+            result
+        })
+    }
+
+    fn store_create(
+        &self,
+        workspace: WorkspaceId,
+        actor: Actor,
+        new: NewStore,
+    ) -> Answer<'_, Result<Store, Error>> {
+        Box::pin(async move {
+            let store = self.inner.store_create(workspace, actor, new).await?;
+            self.memo().owners.insert(store.id, workspace);
+            Ok(store)
+        })
+    }
+
+    fn store_by_id(
+        &self,
+        workspace: WorkspaceId,
+        id: StoreId,
+    ) -> Answer<'_, Result<Option<Store>, StorageError>> {
+        self.inner.store_by_id(self.reader(workspace, id), id)
+    }
+
+    fn store_list(
+        &self,
+        workspace: WorkspaceId,
+        filter: StoreFilter,
+        after: Option<StorePosition>,
+        limit: usize,
+    ) -> Answer<'_, Result<Page<Store>, StorageError>> {
+        Box::pin(async move {
+            let mut page = self.inner.store_list(workspace, filter, after, limit).await?;
+            if self.has(Flaw::ListsOldestFirst) {
+                page.items.reverse();
+            }
+            Ok(page)
+        })
+    }
+
+    fn memory_get(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+        memory: MemoryRef,
+        detail: Detail,
+        known: Option<Arc<dyn KnownBodies>>,
+    ) -> Answer<'_, Result<Lookup<MemoryRead>, StorageError>> {
+        match known {
+            Some(known) if self.has(Flaw::ServesOldBodies) => {
+                Box::pin(self.by_old_head(workspace, store, memory, known))
+            }
+            known => self.inner.memory_get(self.reader(workspace, store), store, memory, detail, known),
+        }
+    }
+
+    fn memory_list(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+        mut query: MemoryQuery,
+    ) -> Answer<'_, Result<Option<Page<MemoryEntry>>, StorageError>> {
+        match self.flaw {
+            Flaw::PagesByOffset => Box::pin(self.by_offset(workspace, store, query)),
+            Flaw::RepeatsDirectories => {
+                query.after = query.after.map(|after| after.trim_end_matches('/').to_owned());
+                self.inner.memory_list(workspace, store, query)
+            }
+            _ => self.inner.memory_list(self.reader(workspace, store), store, query),
+        }
+    }
+
+    fn version_by_id(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+        id: VersionId,
+        full: bool,
+    ) -> Answer<'_, Result<Lookup<VersionText>, StorageError>> {
+        self.inner.version_by_id(self.reader(workspace, store), store, id, full)
+    }
+
+    fn version_list(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+        mut query: VersionQuery,
+    ) -> Answer<'_, Result<Option<Page<VersionText>>, StorageError>> {
+        if self.has(Flaw::IgnoresFilters) {
+            query.filter = VersionFilter::default();
+        }
+        Box::pin(async move {
+            let page = self.inner.version_list(self.reader(workspace, store), store, query).await?;
+            Ok(page.map(|mut page| {
+                if self.has(Flaw::SwallowsVersions) {
+                    page.items.retain(|text| text.version.operation != Operation::Renamed);
+                }
+                page
+            }))
+        })
+    }
+
+    fn installation(&self) -> Answer<'_, Result<Option<Installation>, StorageError>> {
+        self.inner.installation()
+    }
+
+    fn install(
+        &self,
+        organization: OrganizationId,
+        workspace: Workspace,
+        key: KeyRecord,
+    ) -> Answer<'_, Result<Installation, StorageError>> {
+        Box::pin(async move {
+            let asked_for = Installation { organization, first_workspace: workspace.id };
+            let there = self.inner.install(organization, workspace, key).await?;
+            Ok(if self.has(Flaw::InstallsTwice) { asked_for } else { there })
+        })
+    }
+
+    fn key_by_hash(&self, hash: KeyHash) -> Answer<'_, Result<Option<ApiKey>, StorageError>> {
+        self.inner.key_by_hash(hash)
+    }
+
+    fn key_create(&self, record: KeyRecord) -> Answer<'_, Result<(), StorageError>> {
+        self.inner.key_create(record)
+    }
+
+    fn key_list(&self, workspace: WorkspaceId) -> Answer<'_, Result<Vec<ApiKey>, StorageError>> {
+        self.inner.key_list(workspace)
+    }
+
+    fn key_revoke(&self, workspace: WorkspaceId, id: KeyId) -> Answer<'_, Result<bool, StorageError>> {
+        Box::pin(
+            async move { Ok(self.inner.key_revoke(workspace, id).await? || self.has(Flaw::RevokesAnything)) },
+        )
+    }
+
+    fn workspace_create(&self, workspace: Workspace, key: KeyRecord) -> Answer<'_, Result<(), StorageError>> {
+        self.inner.workspace_create(workspace, key)
+    }
+
+    fn workspace_list(&self) -> Answer<'_, Result<Vec<Workspace>, StorageError>> {
+        self.inner.workspace_list()
+    }
+
+    fn sweep(&self) -> Answer<'_, Result<Swept, StorageError>> {
+        if self.has(Flaw::NeverSweeps) {
+            return Box::pin(async { Ok(Swept::default()) });
+        }
+        self.inner.sweep()
+    }
+
+    fn purge(&self) -> Answer<'_, Result<Swept, StorageError>> {
+        if self.has(Flaw::NeverSweeps) {
+            return Box::pin(async { Ok(Swept::default()) });
+        }
+        self.inner.purge()
+    }
+
+    fn store_count(&self) -> Answer<'_, Result<u64, StorageError>> {
+        self.inner.store_count()
+    }
+
+    fn ping(&self) -> Answer<'_, Result<(), StorageError>> {
+        self.inner.ping()
+    }
+}
+
+impl StoreFactory for Flaw {
+    fn open(&self, options: Options) -> Answer<'_, Opened> {
+        Box::pin(async move {
+            let dir = tempfile::tempdir().expect("a temporary directory");
+            let config = Config::new(dir.path(), options.limits);
+            let inner =
+                SqliteStorage::open(config, options.clock, options.random).expect("a fresh database opens");
+            let storage = Arc::new(Broken { inner, flaw: *self, memo: Mutex::default() });
+            Opened { storage, data_dir: Some(dir.path().to_owned()), keep_alive: Box::new(dir) }
+        })
+    }
+}
+
+fn fails(flaw: Flaw, cases: &[&str]) {
+    for case in cases {
+        let outcome = catch_unwind(AssertUnwindSafe(|| store_suite::run(case, &flaw)));
+        assert!(outcome.is_err(), "{case} does not notice a back end that {flaw:?}");
+    }
+}
+
+macro_rules! noticed {
+    ($($name:ident: $flaw:ident by $($case:literal),+;)+) => {
+        $(#[test]
+        fn $name() {
+            fails(Flaw::$flaw, &[$($case),+]);
+        })+
+    };
+}
+
+noticed! {
+    dropped_preconditions_are_noticed: DropsPreconditions by
+        "memories::a_stale_hash_refuses_and_changes_nothing",
+        "concurrency::of_fifty_writers_with_one_precondition_one_wins",
+        "machine::one_writer_gets_what_the_oracle_says";
+    swallowed_versions_are_noticed: SwallowsVersions by
+        "versions::each_change_writes_one_version_that_says_what_who_and_when",
+        "machine::one_writer_gets_what_the_oracle_says",
+        "machine::whatever_many_writers_do_history_gives_the_present";
+    ignored_filters_are_noticed: IgnoresFilters by
+        "versions::filters_by_memory_operation_author_and_time_combine",
+        "versions::every_kind_of_author_is_recorded_and_found";
+    forgotten_workspaces_are_noticed: ForgetsWorkspaces by
+        "isolation::a_foreign_store_is_as_good_as_unknown";
+    old_bodies_are_noticed: ServesOldBodies by
+        "memories::a_body_of_an_older_head_is_never_returned";
+    kept_paths_are_noticed: KeepsPaths by
+        "redaction::text_hash_and_size_go_who_and_when_stay",
+        "redaction::redacted_words_are_in_no_file_once_it_is_answered",
+        "machine::one_writer_gets_what_the_oracle_says";
+    missing_sweeps_are_noticed: NeverSweeps by
+        "expiry::old_versions_go_and_the_newest_ten_of_the_living_stay",
+        "expiry::a_purge_removes_deleted_stores_and_leaves_old_versions",
+        "stores::a_deleted_store_is_gone_from_every_read_and_write_at_once";
+    false_revocations_are_noticed: RevokesAnything by
+        "keys::unknown_and_foreign_keys_are_not_revoked",
+        "keys::of_two_revocations_at_once_one_revokes";
+    repeated_directories_are_noticed: RepeatsDirectories by
+        "lists::a_directory_sorts_at_its_own_path_and_appears_once",
+        "properties::every_walk_shows_what_lies_below_its_prefix";
+    offsets_are_noticed: PagesByOffset by
+        "lists::a_list_goes_on_where_its_last_memory_was_deleted";
+    a_wrong_order_of_stores_is_noticed: ListsOldestFirst by
+        "stores::stores_are_listed_newest_first";
+    changed_bytes_are_noticed: NormalizesContents by
+        "memories::bytes_come_back_as_they_were_sent";
+    a_second_installation_is_noticed: InstallsTwice by
+        "installation::a_second_install_answers_with_the_first_and_writes_nothing";
+    spoiled_neighbours_are_noticed: SpoilsItsNeighbours by
+        "concurrency::a_refusal_touches_only_itself";
+}

@@ -1,0 +1,278 @@
+//! The error envelope and the one table from refusals to answers. spec/anthropic.md 1.7.
+
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+use stele_core::refusal::{FieldError, Refusal};
+use stele_core::storage::{Error, StorageError};
+use stele_core::text::TextError;
+use stele_http::auth::Unknown;
+use stele_http::body::{BodyError, ShapeError};
+use stele_http::request::RequestId;
+
+use crate::id::Prefixed;
+
+/// An error of this dialect. The request id is added on its way out.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ApiError {
+    status: StatusCode,
+    kind: &'static str,
+    message: String,
+    /// `details.error_code`.
+    code: Option<&'static str>,
+    /// Further members of `error`.
+    members: Map<String, Value>,
+    /// Seconds after which a repeat may pass.
+    retry_after: Option<u64>,
+}
+
+impl ApiError {
+    fn new(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { status, kind, message, code: None, members: Map::new(), retry_after: None }
+    }
+
+    fn code(mut self, code: &'static str) -> Self {
+        self.code = Some(code);
+        self
+    }
+
+    fn retry(mut self, after: u64) -> Self {
+        self.retry_after = Some(after);
+        self
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid_request_error", message)
+    }
+
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "permission_error", message)
+    }
+
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found_error", message)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn status(&self) -> u16 {
+        self.status.as_u16()
+    }
+
+    /// An address that leads nowhere.
+    pub(crate) fn no_route() -> Self {
+        Self::not_found("there is no such route")
+    }
+
+    /// A known address with a method that it does not take.
+    pub(crate) fn no_method() -> Self {
+        let message = "this route does not take that method";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "invalid_request_error", message)
+    }
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        use StatusCode as S;
+        let text = refusal.to_string();
+        match &refusal {
+            Refusal::Forbidden(_) => Self::new(S::FORBIDDEN, "permission_error", text),
+            Refusal::Invalid { field, error: FieldError::Text(TextError::TooLarge { .. }) }
+                if field == "content" =>
+            {
+                Self::invalid(text).code("memory_content_too_large")
+            }
+            Refusal::Invalid { .. } | Refusal::StoreLearned(_) | Refusal::VersionNotRestorable(_) => {
+                Self::invalid(text)
+            }
+            Refusal::StoreNotFound(id) => Self::not_found(format!("{text}: {}", id.spell())),
+            Refusal::MemoryNotFound(id) => Self::not_found(format!("{text}: {}", id.spell())),
+            Refusal::VersionNotFound(id) => Self::not_found(format!("{text}: {}", id.spell())),
+            Refusal::KeyNotFound(id) => Self::not_found(format!("{text}: {}", id.spell())),
+            Refusal::PathNotFound => Self::not_found(text),
+            Refusal::StoreArchived(_) => Self::invalid(text).code("memory_store_archived"),
+            Refusal::ContentChanged { memory, .. } => {
+                let message = format!("content_sha256 of {} does not match", memory.spell());
+                Self::new(S::CONFLICT, "memory_precondition_failed_error", message)
+            }
+            Refusal::PathOccupied { wanted, by, at } => {
+                let message = format!("path {wanted} is occupied by memory {} at {at}", by.spell());
+                let mut error = Self::new(S::CONFLICT, "memory_path_conflict_error", message);
+                error.members.insert("conflicting_memory_id".into(), by.spell().into());
+                error.members.insert("conflicting_path".into(), at.as_str().into());
+                error
+            }
+            Refusal::MemoryLimit { .. } => Self::invalid(text).code("memory_limit_reached"),
+            Refusal::StoreLimit { .. } => Self::invalid(text).code("memory_store_limit_reached"),
+            Refusal::StoreBytesLimit { .. } => Self::invalid(text).code("store_size_limit_reached"),
+            Refusal::VersionLimit { .. } => Self::invalid(text).code("version_limit_reached"),
+            Refusal::VersionIsHead(_) => Self::invalid(text).code("memory_version_is_head"),
+        }
+    }
+}
+
+impl From<StorageError> for ApiError {
+    fn from(error: StorageError) -> Self {
+        use StatusCode as S;
+        let text = error.to_string();
+        match &error {
+            StorageError::Overloaded => {
+                let overloaded = S::from_u16(529).expect("529 is a status");
+                Self::new(overloaded, "overloaded_error", text).retry(1)
+            }
+            StorageError::RedactionPending | StorageError::Unavailable(_) => {
+                Self::new(S::SERVICE_UNAVAILABLE, "api_error", text).retry(1)
+            }
+            StorageError::Full => {
+                Self::new(S::SERVICE_UNAVAILABLE, "api_error", text).code("storage_full").retry(30)
+            }
+            StorageError::Corrupt(_) | StorageError::Internal(_) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "the storage failed");
+                let message = "something failed inside; the server's log says more";
+                Self::new(S::INTERNAL_SERVER_ERROR, "api_error", message)
+            }
+        }
+    }
+}
+
+impl From<Error> for ApiError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Refused(refusal) => refusal.into(),
+            Error::Failed(error) => error.into(),
+        }
+    }
+}
+
+impl From<Unknown> for ApiError {
+    fn from(unknown: Unknown) -> Self {
+        match unknown {
+            Unknown::Unauthenticated => Self::new(
+                StatusCode::UNAUTHORIZED,
+                "authentication_error",
+                "no valid API key: send one as `x-api-key: <key>` or `Authorization: Bearer <key>`",
+            ),
+            Unknown::Storage(error) => error.into(),
+        }
+    }
+}
+
+impl From<ShapeError> for ApiError {
+    fn from(error: ShapeError) -> Self {
+        match error {
+            ShapeError::NotAnObject(message) => Self::invalid(message),
+            ShapeError::Field(refusal) => refusal.into(),
+        }
+    }
+}
+
+impl From<BodyError> for ApiError {
+    fn from(error: BodyError) -> Self {
+        match error {
+            BodyError::TooLarge => Self::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "request_too_large",
+                "the request body is larger than 32 MiB",
+            ),
+            BodyError::TooSlow => {
+                Self::new(StatusCode::REQUEST_TIMEOUT, "timeout_error", "the request body came too slowly")
+            }
+            BodyError::Broken => Self::invalid("the request body broke off"),
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    /// Carries the error in the response's extensions until [`render`] knows the request's id.
+    fn into_response(self) -> Response {
+        let mut response = self.status.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// Writes the body of an error that a handler answered with.
+pub(crate) fn render(mut response: Response, request_id: Option<&RequestId>) -> Response {
+    let Some(error) = response.extensions_mut().remove::<ApiError>() else { return response };
+    let mut members = error.members;
+    members.insert("type".into(), error.kind.into());
+    members.insert("message".into(), error.message.into());
+    if let Some(code) = error.code {
+        members.insert("details".into(), json!({"error_code": code}));
+    }
+    let request_id = request_id.map(RequestId::as_str);
+    let body = json!({"type": "error", "error": members, "request_id": request_id});
+    *response.body_mut() = body.to_string().into();
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if error.status == StatusCode::CONFLICT {
+        // Without it the SDKs repeat every 409 twice; no conflict here is cured by that.
+        headers.insert("x-should-retry", HeaderValue::from_static("false"));
+    }
+    if let Some(after) = error.retry_after {
+        headers.insert(RETRY_AFTER, after.into());
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stele_core::access::{Forbidden, Permission, Requirement};
+    use stele_core::hash::Sha256;
+    use stele_core::id::{KeyId, MemoryId, StoreId, VersionId};
+    use stele_core::path::MemoryPath;
+
+    /// One of each refusal. A new variant is missed here only if it was also left out of the table above.
+    fn refusals() -> Vec<Refusal> {
+        let (store, memory, version) =
+            (StoreId::from_bytes([1; 16]), MemoryId::from_bytes([2; 16]), VersionId::from_bytes([3; 16]));
+        let path = |text| MemoryPath::parse(text).expect("a path");
+        vec![
+            Refusal::Forbidden(Forbidden(Requirement::Permission(Permission::Delete))),
+            Refusal::shape("limit", "must be a whole number from 1 to 100"),
+            Refusal::invalid("content", TextError::TooLarge { max: 102_400, actual: 102_401 }),
+            Refusal::StoreNotFound(store),
+            Refusal::MemoryNotFound(memory),
+            Refusal::PathNotFound,
+            Refusal::VersionNotFound(version),
+            Refusal::KeyNotFound(KeyId::from_bytes([4; 16])),
+            Refusal::StoreArchived(store),
+            Refusal::StoreLearned(store),
+            Refusal::ContentChanged { memory, actual: Sha256::of(b"") },
+            Refusal::PathOccupied { wanted: path("/a/b"), by: memory, at: path("/a") },
+            Refusal::MemoryLimit { limit: 10_000 },
+            Refusal::StoreLimit { limit: 1_000 },
+            Refusal::StoreBytesLimit { limit: 104_857_600 },
+            Refusal::VersionLimit { limit: 250_000 },
+            Refusal::VersionIsHead(version),
+            Refusal::VersionNotRestorable(version),
+        ]
+    }
+
+    #[test]
+    fn the_whole_table_of_errors() {
+        let failures = [
+            StorageError::Overloaded,
+            StorageError::RedactionPending,
+            StorageError::Full,
+            StorageError::Unavailable(None),
+            StorageError::Corrupt("v of memory m".into()),
+            StorageError::Internal("cause".into()),
+        ];
+        let errors =
+            refusals().into_iter().map(ApiError::from).chain(failures.into_iter().map(ApiError::from));
+        let rows = errors.map(|e| {
+            let (code, retry) = (e.code.unwrap_or("-"), e.retry_after.map_or("-".into(), |s| s.to_string()));
+            format!(
+                "{} {} {code} retry-after={retry} {}\n  {}\n",
+                e.status.as_u16(),
+                e.kind,
+                json!(e.members),
+                e.message
+            )
+        });
+        insta::assert_snapshot!(rows.collect::<String>());
+    }
+}

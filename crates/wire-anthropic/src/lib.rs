@@ -1,0 +1,63 @@
+//! The Anthropic dialect under `/v1`: a thin translation over core. spec/anthropic.md 1 to 5.
+//!
+//! A handler authenticates, turns the request into a core command or query, calls the use case and renders.
+
+mod context;
+mod error;
+mod id;
+mod memories;
+mod stores;
+mod versions;
+mod view;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
+use axum::response::Response;
+use axum::routing::{any, get, post};
+use stele_core::service::Stele;
+use stele_http::request::RequestId;
+
+use crate::error::ApiError;
+
+/// The dialect's routes.
+pub fn routes(stele: Arc<Stele>) -> Router {
+    let memory_stores = Router::new()
+        .route("/", get(stores::list).post(stores::create))
+        .route("/{store}", get(stores::retrieve).post(stores::update).delete(stores::delete))
+        .route("/{store}/archive", post(stores::archive))
+        .route("/{store}/memories", get(memories::list).post(memories::create))
+        .route(
+            "/{store}/memories/{memory}",
+            get(memories::retrieve).post(memories::update).patch(memories::update).delete(memories::delete),
+        )
+        .route("/{store}/memory_versions", get(versions::list))
+        .route("/{store}/memory_versions/{version}", get(versions::retrieve))
+        .route("/{store}/memory_versions/{version}/redact", post(versions::redact));
+    let v1 = Router::new()
+        .nest("/memory_stores", memory_stores)
+        .route("/messages", any(no_models))
+        .route("/messages/{*rest}", any(no_models))
+        .route("/models", any(no_models))
+        .route("/models/{*rest}", any(no_models))
+        .fallback(|| async { ApiError::no_route() })
+        .method_not_allowed_fallback(|| async { ApiError::no_method() })
+        .with_state(stele);
+    Router::new().nest("/v1", v1).layer(from_fn(render_errors))
+}
+
+/// A client of the Messages API pointed here by mistake is told what to do.
+async fn no_models() -> ApiError {
+    ApiError::not_found(
+        "Stele is a memory server and runs no model: keep a second client with Anthropic's own base URL and key for \
+         /v1/messages and /v1/models, and use this address for /v1/memory_stores",
+    )
+}
+
+/// Writes the bodies of errors, which name the request.
+async fn render_errors(request: Request, next: Next) -> Response {
+    let id = request.extensions().get::<RequestId>().cloned();
+    error::render(next.run(request).await, id.as_ref())
+}

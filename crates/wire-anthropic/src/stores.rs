@@ -1,0 +1,148 @@
+//! `/v1/memory_stores`. spec/anthropic.md 2.
+
+use std::collections::BTreeMap;
+
+use axum::body::Body;
+use axum::response::Response;
+use serde::Deserialize;
+use stele_core::access::{Action, Resource};
+use stele_core::command::{Command, NewStore};
+use stele_core::decide::Outcome;
+use stele_core::id::StoreId;
+use stele_core::list::{Created, StoreFilter, StorePosition};
+use stele_core::refusal::Refusal;
+use stele_core::storage::Changed;
+use stele_core::text::{Description, MetadataPatch, Name};
+use stele_http::body;
+use stele_http::cursor::{List, store_key, store_position};
+
+use crate::context::{Call, page_cursor, read_cursor};
+use crate::error::ApiError;
+use crate::id::Prefixed;
+use crate::view::{DeletedView, PageView, StoreView, bytes, json};
+
+type Answer = Result<Response, ApiError>;
+
+/// Metadata on the wire; a `null` value removes its key.
+type Pairs = BTreeMap<String, Option<String>>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CreateStore {
+    name: String,
+    description: Option<String>,
+    metadata: Option<Pairs>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UpdateStore {
+    #[serde(default, deserialize_with = "given")]
+    name: Option<Option<String>>,
+    #[serde(default, deserialize_with = "given")]
+    description: Option<Option<String>>,
+    metadata: Option<Pairs>,
+}
+
+/// Tells a field that is `null` from one that is not there.
+fn given<'de, D: serde::Deserializer<'de>>(field: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(field).map(Some)
+}
+
+fn parse_name(name: &str) -> Result<Name, Refusal> {
+    Name::parse(name).map_err(|error| Refusal::invalid("name", error))
+}
+
+fn parse_description(text: Option<&str>) -> Result<Description, Refusal> {
+    Description::parse(text.unwrap_or_default()).map_err(|error| Refusal::invalid("description", error))
+}
+
+fn parse_metadata(pairs: Option<Pairs>) -> Result<MetadataPatch, Refusal> {
+    MetadataPatch::parse(pairs.unwrap_or_default())
+        .map_err(|(key, error)| Refusal::invalid(format!("metadata.{key}"), error))
+}
+
+impl CreateStore {
+    fn parse(self) -> Result<NewStore, Refusal> {
+        if let Some((key, _)) = self.metadata.iter().flatten().find(|(_, value)| value.is_none()) {
+            return Err(Refusal::shape(format!("metadata.{key}"), "must be a string"));
+        }
+        Ok(NewStore {
+            name: parse_name(&self.name)?,
+            description: parse_description(self.description.as_deref())?,
+            metadata: parse_metadata(self.metadata)?,
+            agent: None,
+        })
+    }
+}
+
+impl UpdateStore {
+    fn parse(self) -> Result<Command, Refusal> {
+        let name = match self.name {
+            Some(None) => return Err(Refusal::shape("name", "cannot be null")),
+            Some(Some(name)) => Some(parse_name(&name)?),
+            None => None,
+        };
+        let description = self.description.map(|text| parse_description(text.as_deref())).transpose()?;
+        Ok(Command::UpdateStore { name, description, metadata: parse_metadata(self.metadata)? })
+    }
+}
+
+fn store_answer(changed: &Changed) -> Response {
+    match &changed.outcome {
+        Outcome::Store(store) => json(bytes(&StoreView::of(store))),
+        Outcome::StoreDeleted(id) => {
+            json(bytes(&DeletedView { id: id.spell(), r#type: "memory_store_deleted" }))
+        }
+        Outcome::Memory(_) | Outcome::MemoryDeleted(_) | Outcome::Version(_) => {
+            unreachable!("commands on stores have outcomes about stores")
+        }
+    }
+}
+
+pub(crate) async fn create(call: Call, body: Body) -> Answer {
+    call.caller.may(Resource::Store, Action::Create).map_err(Refusal::from)?;
+    let wanted: CreateStore = body::object(&body::read(body).await?)?;
+    let store = call.stele.store_create(&call.caller, wanted.parse()?).await?;
+    Ok(json(bytes(&StoreView::of(&store))))
+}
+
+pub(crate) async fn retrieve(call: Call) -> Answer {
+    let store = call.stele.store_get(&call.caller, call.store()?).await?;
+    Ok(json(bytes(&StoreView::of(&store))))
+}
+
+pub(crate) async fn update(call: Call, body: Body) -> Answer {
+    let id = call.store()?;
+    let body = body::read(body).await?;
+    let parsed = body::object::<UpdateStore>(&body).map_err(ApiError::from).and_then(|u| Ok(u.parse()?));
+    let command = call.or_first(parsed, id, None, (Resource::Store, Action::Update)).await?;
+    Ok(store_answer(&call.stele.change(&call.caller, id, command, false).await?))
+}
+
+pub(crate) async fn archive(call: Call, body: Body) -> Answer {
+    act(call, body, Command::ArchiveStore).await
+}
+
+pub(crate) async fn delete(call: Call, body: Body) -> Answer {
+    act(call, body, Command::DeleteStore).await
+}
+
+async fn act(call: Call, body: Body, command: Command) -> Answer {
+    let id: StoreId = call.store()?;
+    call.no_fields(body).await?;
+    Ok(store_answer(&call.stele.change(&call.caller, id, command, false).await?))
+}
+
+pub(crate) async fn list(call: Call) -> Answer {
+    let limit = call.query.number("limit", 1, 100, 20)?;
+    let created =
+        Created { from: call.query.time("created_at[gte]")?, to: call.query.time("created_at[lte]")? };
+    let filter = StoreFilter { include_archived: call.query.flag("include_archived")?, created };
+    let list = List::new(&["anthropic stores", &format!("{filter:?}")]);
+    let after = read_cursor(&call.query, &list, |key| store_position(&key))?;
+    let page = call.stele.store_list(&call.caller, filter, after, limit).await?;
+    let last = page.items.last().map(|s| store_key(StorePosition { created_at: s.created_at, id: s.id }));
+    let data = page.items.iter().map(StoreView::of).collect();
+    Ok(json(bytes(&PageView { data, next_page: page_cursor(&list, page.more, last) })))
+}
