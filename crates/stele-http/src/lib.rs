@@ -5,6 +5,7 @@
 pub mod auth;
 pub mod body;
 pub mod cursor;
+mod drain;
 pub mod flat;
 pub mod own;
 pub mod query;

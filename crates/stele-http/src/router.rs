@@ -5,12 +5,14 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
+use axum::http::header::CONNECTION;
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use stele_core::service::Stele;
 
+use crate::drain;
 use crate::flat::{self, FlatError};
 use crate::own;
 use crate::request::RequestId;
@@ -38,25 +40,25 @@ async fn ready(State(stele): State<Arc<Stele>>) -> Response {
 }
 
 /// Gives every request its id and every answer its headers, and logs one line without contents, paths or keys.
-async fn surround(State(stele): State<Arc<Stele>>, mut request: Request, next: Next) -> Response {
+async fn surround(State(stele): State<Arc<Stele>>, request: Request, next: Next) -> Response {
     let began = Instant::now();
     let id = RequestId::mint(&stele);
     let method = request.method().clone();
     // The route's pattern, never the address: ids and queries may say what a memory is about.
     let route = request.extensions().get::<MatchedPath>().cloned();
-    request.extensions_mut().insert(id.clone());
-    let mut response = flat::render(next.run(request).await, id.as_str());
+    let (mut parts, body) = request.into_parts();
+    parts.extensions.insert(id.clone());
+    let (body, rest) = drain::keep(body);
+    let mut response = flat::render(next.run(Request::from_parts(parts, body)).await, id.as_str());
+    if !rest.drain().await {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     let value = HeaderValue::from_str(id.as_str()).expect("base58 is a header value");
     response.headers_mut().insert("request-id", value.clone());
     response.headers_mut().insert("x-request-id", value);
-    let status = response.status();
-    let level = if status.is_server_error() { tracing::Level::WARN } else { tracing::Level::DEBUG };
+    let status = response.status().as_u16();
     let route = route.as_ref().map_or("unmatched", MatchedPath::as_str);
     let duration_ms = began.elapsed().as_secs_f64() * 1e3;
-    if level == tracing::Level::WARN {
-        tracing::warn!(request.id = %id, %method, route, status = status.as_u16(), duration_ms, "answered");
-    } else {
-        tracing::debug!(request.id = %id, %method, route, status = status.as_u16(), duration_ms, "answered");
-    }
+    tracing::info!(request.id = %id, %method, route, status, duration_ms, "answered");
     response
 }

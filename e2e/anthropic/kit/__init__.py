@@ -1,0 +1,1 @@
+"""What the tests share: a server process, plain HTTP, and short words over the SDK."""

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Installs the system packages that a target needs, as root; as an ordinary user it names the command that does.
+# Usage: scripts/need.sh serve|test
+set -euo pipefail
+
+missing=()
+need() { # need COMMAND PACKAGE
+    command -v "$1" >/dev/null 2>&1 || missing+=("$2")
+}
+
+need cc gcc
+if [ "${1:-serve}" = test ]; then
+    need python3 python3
+    python3 -c 'import venv, ensurepip' >/dev/null 2>&1 || missing+=(python3-venv)
+    need node nodejs
+    need npm npm
+    need strace strace
+fi
+
+if [ ${#missing[@]} -gt 0 ]; then
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+        apt-get update -qq
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${missing[@]}"
+    else
+        echo "Missing: ${missing[*]}. Install with: sudo apt-get install ${missing[*]}" >&2
+        exit 1
+    fi
+fi
+
+if ! command -v cargo >/dev/null 2>&1 && [ ! -x "$HOME/.cargo/bin/cargo" ]; then
+    echo "Missing: Rust 1.95 or newer. Install it as https://rustup.rs says, then run this again." >&2
+    exit 1
+fi
