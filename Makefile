@@ -37,3 +37,8 @@ test-e2e: build
 	STELE_BIN=$(BIN) e2e/run.sh
 
 -include dist/dist.mk
+
+# Ratios to what this machine can do; see benches/RESULTS.md. Wants an idle machine.
+bench:
+	cargo build --release --locked --package stele --package stele-bench
+	target/release/stele-bench target/release/stele $(SEED)

@@ -279,12 +279,7 @@ mod tests {
 
     fn caller(grant: Grant, first_workspace: bool) -> Caller {
         let at = Timestamp::from_micros(1);
-        Caller {
-            workspace: WorkspaceId::mint(at, 1),
-            key: KeyId::mint(at, 1),
-            grant,
-            first_workspace,
-        }
+        Caller { workspace: WorkspaceId::mint(at, 1), key: KeyId::mint(at, 1), grant, first_workspace }
     }
 
     #[test]

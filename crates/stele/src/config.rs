@@ -12,6 +12,7 @@ use tracing::level_filters::LevelFilter;
 use crate::cli::ServeFlags;
 
 const FILE: &str = "stele.toml";
+const BODY_CACHE_BYTES: u64 = 64 * 1024 * 1024;
 const LISTEN: &str = "127.0.0.1:7878";
 
 /// What `stele serve` runs with.
@@ -24,6 +25,8 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     /// Seconds between two sweeps.
     pub(crate) sweep_secs: u64,
+    /// Bytes of ready response bodies kept in memory.
+    pub(crate) body_cache_bytes: u64,
 }
 
 /// The settings that a file or the environment may give; unknown ones in a file are errors.
@@ -37,6 +40,7 @@ struct Settings {
     insecure: Option<bool>,
     version_retention_seconds: Option<u64>,
     sweep_seconds: Option<u64>,
+    body_cache_bytes: Option<u64>,
     max_memories_per_store: Option<u64>,
     max_stores_per_workspace: Option<u64>,
     max_bytes_per_store: Option<u64>,
@@ -107,6 +111,7 @@ fn env_settings(env: Env<'_>) -> anyhow::Result<Settings> {
         insecure: None,
         version_retention_seconds: number(env, "STELE_VERSION_RETENTION_SECONDS")?,
         sweep_seconds: number(env, "STELE_SWEEP_SECONDS")?,
+        body_cache_bytes: number(env, "STELE_BODY_CACHE_BYTES")?,
         max_memories_per_store: number(env, "STELE_MAX_MEMORIES_PER_STORE")?,
         max_stores_per_workspace: number(env, "STELE_MAX_STORES_PER_WORKSPACE")?,
         max_bytes_per_store: number(env, "STELE_MAX_BYTES_PER_STORE")?,
@@ -148,6 +153,7 @@ impl Config {
             compression: compression(over.compression.or(file.compression).as_deref().unwrap_or("on"))?,
             limits,
             sweep_secs: over.sweep_seconds.or(file.sweep_seconds).unwrap_or(3600).max(1),
+            body_cache_bytes: over.body_cache_bytes.or(file.body_cache_bytes).unwrap_or(BODY_CACHE_BYTES),
         })
     }
 }

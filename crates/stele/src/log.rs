@@ -4,18 +4,21 @@
 use std::io::IsTerminal;
 
 use tracing::level_filters::LevelFilter;
+use tracing_appender::non_blocking::WorkerGuard;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 const OWN: [&str; 5] = ["stele", "stele_core", "stele_http", "store_sqlite", "wire_anthropic"];
 
-/// Starts logging at `level`.
-pub(crate) fn start(level: LevelFilter) {
+/// Starts logging at `level`. Lines are written by a thread of their own until the guard is dropped; one that the
+/// terminal or pipe does not take in time is left out rather than holding up the server.
+pub(crate) fn start(level: LevelFilter) -> WorkerGuard {
+    let (writer, guard) = tracing_appender::non_blocking(std::io::stderr());
     let others = level.min(LevelFilter::WARN);
     let targets = Targets::new().with_default(others).with_targets(OWN.map(|target| (target, level)));
-    let lines = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal());
+    let lines =
+        tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(std::io::stderr().is_terminal());
     tracing_subscriber::registry().with(lines).with(targets).init();
+    guard
 }

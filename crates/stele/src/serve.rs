@@ -19,13 +19,10 @@ use crate::config::{Config, process_env};
 use crate::first_start::{admin_key_file, installation};
 use crate::output::say;
 
-/// Bytes of ready response bodies kept in memory.
-const BODY_CACHE_BYTES: u64 = 64 * 1024 * 1024;
-
 /// Runs the server until SIGTERM or SIGINT.
 pub(crate) fn run(flags: ServeFlags) -> anyhow::Result<()> {
     let config = Config::load(&flags, &process_env)?;
-    crate::log::start(config.log);
+    let _log = crate::log::start(config.log);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(serve(config))
 }
@@ -40,7 +37,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         clock: Arc::new(System),
         random: Arc::new(System),
         limits: config.limits.clone(),
-        body_cache_bytes: BODY_CACHE_BYTES,
+        body_cache_bytes: config.body_cache_bytes,
         purge_wanted: Box::new(move || wake.notify_one()),
     };
     let stele = Arc::new(Stele::new(setup, installation));

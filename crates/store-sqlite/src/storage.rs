@@ -31,7 +31,7 @@ use crate::writer::{Needs, Writer};
 use crate::writes::{self, Contents, Env};
 
 /// Sequences looked through in one read snapshot where a filter may let few through.
-const STRETCH: i64 = 20_000;
+const STRETCH: i64 = 5_000;
 
 /// The embedded database of one data directory.
 pub struct SqliteStorage {

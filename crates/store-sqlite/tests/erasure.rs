@@ -59,7 +59,8 @@ impl World {
     async fn create(&self, path: &str, text: String) -> (MemoryId, VersionId) {
         let summary = Summary::parse(&format!("summary of {text:.40}"), 512).expect("legal");
         let content = Content::parse(text, 102_400).expect("legal");
-        self.write(Command::CreateMemory { path: MemoryPath::parse(path).expect("legal"), summary, content }).await
+        self.write(Command::CreateMemory { path: MemoryPath::parse(path).expect("legal"), summary, content })
+            .await
     }
 
     async fn update(&self, memory: MemoryId, path: Option<String>, text: String) -> VersionId {

@@ -25,7 +25,8 @@ def exchange(port: int, data: bytes, *, timeout: float = 10) -> bytes:
     received = b""
     with connect(port, timeout=timeout) as sock, contextlib.suppress(ConnectionError):
         sock.sendall(data)
-        sock.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(OSError):  # it was cut off already
+            sock.shutdown(socket.SHUT_WR)
         while chunk := sock.recv(65536):
             received += chunk
     return received
