@@ -66,11 +66,7 @@ impl Call {
 
     /// Checks that the body of an action brings nothing.
     pub(crate) async fn no_fields(&self, body: Body) -> Result<(), ApiError> {
-        let body = body::read(body).await?;
-        if !body::is_empty(&body) {
-            body::object::<NoFields>(&body)?;
-        }
-        Ok(())
+        object::<NoFields>(&body::read(body).await?).map(|NoFields {}| ())
     }
 
     /// Reads a body of the shape `T` by `parse`, and the view that its answer is to have.
@@ -81,7 +77,7 @@ impl Call {
         parse: impl FnOnce(T) -> Result<C, Refusal>,
     ) -> Result<(C, View), ApiError> {
         let view = View::of(&self.query, default)?;
-        Ok((parse(body::object(body)?)?, view))
+        Ok((parse(object(body)?)?, view))
     }
 
     /// What was parsed; where that failed, the refusal that comes first: what is forbidden, missing or archived is
@@ -101,6 +97,11 @@ impl Call {
             },
         }
     }
+}
+
+/// Reads a body of the shape `T`; an empty one counts as `{}`. spec/anthropic.md 1.1, rule 4.
+pub(crate) fn object<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    Ok(body::object(if body::is_empty(body) { b"{}" } else { body })?)
 }
 
 /// The place behind the cursor in `page`, if there is one.

@@ -16,7 +16,7 @@ use stele_core::text::{Description, MetadataPatch, Name};
 use stele_http::body;
 use stele_http::cursor::{List, store_key, store_position};
 
-use crate::context::{Call, page_cursor, read_cursor};
+use crate::context::{Call, object, page_cursor, read_cursor};
 use crate::error::ApiError;
 use crate::id::Prefixed;
 use crate::view::{DeletedView, PageView, StoreView, bytes, json};
@@ -102,7 +102,7 @@ fn store_answer(changed: &Changed) -> Response {
 
 pub(crate) async fn create(call: Call, body: Body) -> Answer {
     call.caller.may(Resource::Store, Action::Create).map_err(Refusal::from)?;
-    let wanted: CreateStore = body::object(&body::read(body).await?)?;
+    let wanted: CreateStore = object(&body::read(body).await?)?;
     let store = call.stele.store_create(&call.caller, wanted.parse()?).await?;
     Ok(json(bytes(&StoreView::of(&store))))
 }
@@ -115,7 +115,7 @@ pub(crate) async fn retrieve(call: Call) -> Answer {
 pub(crate) async fn update(call: Call, body: Body) -> Answer {
     let id = call.store()?;
     let body = body::read(body).await?;
-    let parsed = body::object::<UpdateStore>(&body).map_err(ApiError::from).and_then(|u| Ok(u.parse()?));
+    let parsed = object::<UpdateStore>(&body).and_then(|wanted| Ok(wanted.parse()?));
     let command = call.or_first(parsed, id, None, (Resource::Store, Action::Update)).await?;
     Ok(store_answer(&call.stele.change(&call.caller, id, command, false).await?))
 }
