@@ -69,18 +69,21 @@ CREATE TABLE memories (
 ) STRICT;
 CREATE UNIQUE INDEX memories_path ON memories (store, path);
 
--- History: append-only with an integer rowid, so that a redaction leaves no copy behind. Texts stand last, so that
--- reading the rest does not touch their pages.
+-- History: a log, appended to with growing row numbers. A row is never deleted beside one that holds text: SQLite
+-- would then move its neighbours between pages and leave copies of them behind, which a later redaction of theirs
+-- could not reach. What retention or a deleted store removes becomes a husk instead, all columns NULL (a row that
+-- shrinks stays in its page, and secure_delete zeroes what it gave up), and `sweep.rs` reclaims husks from the old
+-- end of the log. Texts stand last, so that reading the rest does not touch their pages.
 CREATE TABLE versions (
     version INTEGER PRIMARY KEY,
-    store INTEGER NOT NULL,
-    sequence INTEGER NOT NULL,
-    id BLOB NOT NULL UNIQUE,
-    memory_id BLOB NOT NULL,
-    operation INTEGER NOT NULL,
-    created_at INTEGER NOT NULL,
-    author_kind INTEGER NOT NULL,
-    author BLOB NOT NULL,
+    store INTEGER,
+    sequence INTEGER,
+    id BLOB,
+    memory_id BLOB,
+    operation INTEGER,
+    created_at INTEGER,
+    author_kind INTEGER,
+    author BLOB,
     redacted_at INTEGER,
     redacted_by_kind INTEGER,
     redacted_by BLOB,
@@ -92,5 +95,8 @@ CREATE TABLE versions (
     encoding INTEGER,       -- 0 plain, 1 zstd
     content BLOB
 ) STRICT;
-CREATE UNIQUE INDEX versions_sequence ON versions (store, sequence);
-CREATE INDEX versions_memory ON versions (store, memory_id, sequence);
+CREATE UNIQUE INDEX versions_id ON versions (id) WHERE id IS NOT NULL;
+CREATE UNIQUE INDEX versions_sequence ON versions (store, sequence) WHERE store IS NOT NULL;
+CREATE INDEX versions_memory ON versions (store, memory_id, sequence) WHERE store IS NOT NULL;
+-- What retention looks through.
+CREATE INDEX versions_age ON versions (created_at) WHERE created_at IS NOT NULL;

@@ -120,7 +120,7 @@ fn counters(connection: &Connection) -> Sql<Vec<Damage>> {
     let mut statement = connection.prepare(
         "SELECT s.id FROM stores s \
          LEFT JOIN (SELECT store, count(*) n, sum(size_bytes) bytes FROM memories GROUP BY store) m ON m.store = s.store \
-         LEFT JOIN (SELECT store, count(*) n, max(sequence) newest FROM versions GROUP BY store) v ON v.store = s.store \
+         LEFT JOIN (SELECT store, count(*) n, max(sequence) newest FROM versions WHERE store IS NOT NULL GROUP BY store) v ON v.store = s.store \
          WHERE s.deleted_at IS NULL AND (s.memories <> ifnull(m.n, 0) OR s.bytes <> ifnull(m.bytes, 0) \
          OR s.versions <> ifnull(v.n, 0) OR s.sequence < ifnull(v.newest, 0))",
     )?;

@@ -12,6 +12,7 @@ mod open;
 mod queue;
 mod reader;
 mod reads;
+mod reclaim;
 mod rows;
 mod space;
 mod storage;

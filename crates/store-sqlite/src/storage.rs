@@ -25,6 +25,7 @@ use crate::open::{Compression, Config, OpenError, make_data_dir, open_writer};
 use crate::queue::Lane;
 use crate::reader::Readers;
 use crate::reads::{self, Stretch};
+use crate::reclaim::{Progress, reclaim};
 use crate::rows::{self, Col, Cursor, Sql};
 use crate::sweep::{self, Purge};
 use crate::writer::{Needs, Writer};
@@ -132,11 +133,13 @@ impl SqliteStorage {
 
     async fn sweep_versions(&self) -> Result<u64, StorageError> {
         let now = self.shared.clock.now();
-        let (mut removed, mut from) = (0, Some(0));
-        while let Some(after) = from {
+        let (mut removed, mut after) = (0, None);
+        loop {
             let shared = self.shared.clone();
             let read = move |c: &Connection| sweep::candidates(c, after, now, &shared.limits);
-            let (mut candidates, next) = self.readers.read(read).await?;
+            let mut candidates = self.readers.read(read).await?;
+            let Some(last) = candidates.last() else { break };
+            after = Some(*last);
             while !candidates.is_empty() {
                 let (shared, slice) = (self.shared.clone(), candidates.clone());
                 let work = move |c: &Connection| sweep::remove(c, &slice, now, &shared.limits);
@@ -144,9 +147,19 @@ impl SqliteStorage {
                 removed += gone;
                 candidates.drain(..done);
             }
-            from = next;
         }
         Ok(removed)
+    }
+
+    /// Gives the space of what was removed back to the database.
+    async fn reclaim(&self) -> Result<(), StorageError> {
+        let needs = Needs { room: true, scrub: false };
+        let mut progress = Progress::default();
+        while !progress.done {
+            let work = move |c: &Connection| reclaim(c, progress);
+            progress = self.writer.write(Lane::Background, needs, work).await?;
+        }
+        Ok(())
     }
 
     async fn purge_stores(&self) -> Result<u64, StorageError> {
@@ -407,7 +420,9 @@ impl Storage for SqliteStorage {
 
     fn sweep(&self) -> Answer<'_, Result<Swept, StorageError>> {
         Box::pin(async {
-            Ok(Swept { versions: self.sweep_versions().await?, stores: self.purge_stores().await? })
+            let swept = Swept { versions: self.sweep_versions().await?, stores: self.purge_stores().await? };
+            self.reclaim().await?;
+            Ok(swept)
         })
     }
 

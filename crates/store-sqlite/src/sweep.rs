@@ -13,7 +13,7 @@ use crate::fault::{Fault, Stop};
 use crate::rows::{Col, Sql, operation_number};
 
 /// How long one slice may hold the writer.
-const SLICE: Duration = Duration::from_millis(5);
+pub(crate) const SLICE: Duration = Duration::from_millis(5);
 /// Old versions looked at in one read snapshot.
 const LOOKED_AT: i64 = 2_000;
 /// Rows deleted between two looks at the clock.
@@ -22,31 +22,25 @@ const STEP: i64 = 50;
 /// One version that may have outlived its retention.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
+    created_at: i64,
     number: i64,
 }
 
-/// The next candidates with a row number above `after`, and where to go on; `None` at the end.
-///
-/// Versions are appended in the order of time, so the walk ends at the first stretch that is young as a whole;
-/// a day's grace covers clocks that jumped.
+/// The next old versions behind `after`, oldest first; none at the end.
 pub(crate) fn candidates(
     connection: &Connection,
-    after: i64,
+    after: Option<Candidate>,
     now: Timestamp,
     limits: &Limits,
-) -> Result<(Vec<Candidate>, Option<i64>), Fault> {
-    const GRACE_SECS: u64 = 24 * 60 * 60;
-    let old = cutoff(now, limits).as_micros();
-    let surely_young = cutoff(now, limits).minus_secs(0).as_micros() + (GRACE_SECS as i64) * 1_000_000;
+) -> Result<Vec<Candidate>, Fault> {
+    let (time, number) = after.map_or((i64::MIN, 0), |c| (c.created_at, c.number));
     let mut statement = connection.prepare_cached(
-        "SELECT version, created_at FROM versions WHERE version > ? ORDER BY version LIMIT ?",
+        "SELECT created_at, version FROM versions WHERE created_at < ? AND (created_at, version) > (?, ?) \
+         ORDER BY created_at, version LIMIT ?",
     )?;
-    let looked: Vec<(i64, i64)> =
-        crate::rows::all(&mut statement, params![after, LOOKED_AT], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let more = looked.len() as i64 == LOOKED_AT && looked.iter().any(|(_, at)| *at < surely_young);
-    let next = looked.last().filter(|_| more).map(|(number, _)| *number);
-    let aged = looked.into_iter().filter(|(_, at)| *at < old);
-    Ok((aged.map(|(number, _)| Candidate { number }).collect(), next))
+    let read = |row: &rusqlite::Row<'_>| Ok(Candidate { created_at: row.get(0)?, number: row.get(1)? });
+    let old = cutoff(now, limits).as_micros();
+    Ok(crate::rows::all(&mut statement, params![old, time, number, LOOKED_AT], read)?)
 }
 
 /// Removes those of `candidates` that are still expired, as far as one slice reaches; returns how many were looked
@@ -72,7 +66,9 @@ pub(crate) fn remove(
 
 fn remove_one(connection: &Connection, candidate: Candidate, now: Timestamp, limits: &Limits) -> Sql<bool> {
     let found: Option<(i64, Col<MemoryId>, i64, Col<Timestamp>)> = connection
-        .prepare_cached("SELECT store, memory_id, sequence, created_at FROM versions WHERE version = ?")?
+        .prepare_cached(
+            "SELECT store, memory_id, sequence, created_at FROM versions WHERE version = ? AND store IS NOT NULL",
+        )?
         .query_row([candidate.number], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
         .optional()?;
     let Some((store, memory, sequence, Col(created_at))) = found else { return Ok(false) };
@@ -85,7 +81,7 @@ fn remove_one(connection: &Connection, candidate: Candidate, now: Timestamp, lim
     if !expired(standing, now, limits) {
         return Ok(false);
     }
-    connection.prepare_cached("DELETE FROM versions WHERE version = ?")?.execute([candidate.number])?;
+    connection.prepare_cached(&husk("version = ?"))?.execute([candidate.number])?;
     connection
         .prepare_cached("UPDATE stores SET versions = versions - 1 WHERE store = ?")?
         .execute([store])?;
@@ -103,6 +99,16 @@ fn deleted_at(connection: &Connection, store: i64, memory: &Col<MemoryId>) -> Sq
         .optional()?;
     let deleted = newest.filter(|(operation, _)| *operation == operation_number(Operation::Deleted));
     Ok(deleted.map(|(_, Col(at))| at))
+}
+
+/// The statement that turns versions into husks.
+pub(crate) fn husk(condition: &str) -> String {
+    format!(
+        "UPDATE versions SET store = NULL, sequence = NULL, id = NULL, memory_id = NULL, operation = NULL, \
+         created_at = NULL, author_kind = NULL, author = NULL, redacted_at = NULL, redacted_by_kind = NULL, \
+         redacted_by = NULL, content_sha256 = NULL, size_bytes = NULL, path = NULL, summary = NULL, \
+         reason = NULL, encoding = NULL, content = NULL WHERE {condition}"
+    )
 }
 
 /// What one slice of a purge did.
@@ -125,11 +131,12 @@ pub(crate) fn purge(connection: &Connection) -> Result<Purge, Stop> {
         .optional()?;
     let Some(store) = deleted else { return Ok(Purge::Nothing) };
     let steps = [
-        "DELETE FROM memories WHERE memory IN (SELECT memory FROM memories WHERE store = ? LIMIT ?)",
-        "DELETE FROM versions WHERE version IN (SELECT version FROM versions WHERE store = ? LIMIT ?)",
+        "DELETE FROM memories WHERE memory IN (SELECT memory FROM memories WHERE store = ? LIMIT ?)"
+            .to_owned(),
+        husk("version IN (SELECT version FROM versions WHERE store = ? LIMIT ?)"),
     ];
     for step in steps {
-        let mut statement = connection.prepare_cached(step)?;
+        let mut statement = connection.prepare_cached(&step)?;
         while statement.execute(params![store, STEP])? > 0 {
             if began.elapsed() > SLICE {
                 return Ok(Purge::Some);
