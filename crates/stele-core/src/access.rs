@@ -212,8 +212,8 @@ pub const fn requirement(resource: Resource, action: Action) -> Option<Requireme
             Update | Archive | Restore | Redact => return None,
         },
         Resource::Workspace => match action {
-            Create | Read => Requirement::InstallationAdmin,
-            Update | Archive | Restore | Redact | Delete => return None,
+            Create | Read | Update => Requirement::InstallationAdmin,
+            Archive | Restore | Redact | Delete => return None,
         },
     };
     Some(needs)

@@ -150,6 +150,25 @@ impl Command {
         }
     }
 
+    /// The new content that it brings.
+    pub fn content(&self) -> Option<&Content> {
+        match self {
+            Self::CreateMemory { content, .. } => Some(content),
+            Self::UpdateMemory { content, .. } => content.as_ref(),
+            Self::UpdateStore { .. }
+            | Self::ArchiveStore
+            | Self::DeleteStore
+            | Self::DeleteMemory { .. }
+            | Self::RestoreVersion { .. }
+            | Self::RedactVersion { .. } => None,
+        }
+    }
+
+    /// Whether it may add a memory, so that the cap of the workspace must be loaded.
+    pub fn may_add_memory(&self) -> bool {
+        matches!(self, Self::CreateMemory { .. } | Self::RestoreVersion { .. })
+    }
+
     /// Whether it may be carried out while the disk is nearly full: it makes room or erases.
     pub fn makes_room(&self) -> bool {
         matches!(self, Self::DeleteStore | Self::DeleteMemory { .. } | Self::RedactVersion { .. })

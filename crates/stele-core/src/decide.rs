@@ -23,6 +23,8 @@ pub struct Situation {
     /// A live memory at, above or below the path wanted, other than `memory`. The wanted path is
     /// [`Command::wanted_path`], or that of a version to restore whose memory is gone. Of several, the smallest.
     pub occupant: Option<Occupant>,
+    /// The workspace's own cap of memories a store, where it has one; loaded for what may add a memory.
+    pub memories_cap: Option<u64>,
 }
 
 /// A live memory with its summary.
@@ -296,7 +298,7 @@ impl Change<'_> {
 
     /// Whether one more memory fits.
     fn memory_fits(&self) -> Result<(), Refusal> {
-        let limit = self.context.limits.memories_per_store;
+        let limit = self.situation.memories_cap.unwrap_or(self.context.limits.memories_per_store);
         if self.store.counters.memories >= limit { Err(Refusal::MemoryLimit { limit }) } else { Ok(()) }
     }
 

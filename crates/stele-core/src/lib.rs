@@ -15,6 +15,8 @@ pub mod model;
 pub mod path;
 pub mod refusal;
 pub mod retention;
+#[cfg(feature = "test-util")]
+pub mod samples;
 pub mod service;
 pub mod storage;
 pub mod text;

@@ -1,8 +1,8 @@
 //! What lists are asked for and where they go on: keysets, never offsets. DESIGN 3.11, spec/anthropic.md 1.6.
 
 use crate::id::KeyId;
-use crate::id::{MemoryId, ServiceAccountId, SessionId, StoreId};
-use crate::model::{Actor, Memory, Operation};
+use crate::id::{AgentId, MemoryId, ServiceAccountId, SessionId, StoreId};
+use crate::model::{Actor, Memory, Operation, Origin, Status};
 use crate::path::PathPrefix;
 use crate::text::Summary;
 use crate::time::Timestamp;
@@ -21,10 +21,26 @@ pub struct Created {
 /// Which stores of a workspace are listed; newest first by (created_at, id).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreFilter {
-    /// Archived ones too.
+    /// Archived ones too; says nothing where `status` is given.
     pub include_archived: bool,
     /// By creation time.
     pub created: Created,
+    /// Only those of this status.
+    pub status: Option<Status>,
+    /// Only those of this origin.
+    pub origin: Option<Origin>,
+    /// Only those that belong to this agent.
+    pub agent: Option<AgentId>,
+}
+
+impl StoreFilter {
+    /// Whether stores of this status are listed.
+    pub fn shows(&self, status: Status) -> bool {
+        match self.status {
+            Some(wanted) => wanted == status,
+            None => status == Status::Active || self.include_archived,
+        }
+    }
 }
 
 /// Where a list of stores goes on: after this one.
@@ -50,7 +66,7 @@ pub enum Depth {
 pub enum Detail {
     /// No texts.
     Basic,
-    /// The summary.
+    /// The summary; of a directory, how many memories lie beneath it.
     Summary,
     /// Summary and content.
     Full,
@@ -83,8 +99,23 @@ pub enum MemoryEntry {
         /// Its content, with `Detail::Full`.
         content: Option<Bytes>,
     },
-    /// A directory that memories lie in, ending in `/`.
-    Directory(String),
+    /// A directory that memories lie in.
+    Directory {
+        /// Its path, ending in `/`.
+        path: String,
+        /// The memories beneath it at all depths, with `Detail::Summary`.
+        count: Option<u64>,
+    },
+}
+
+impl MemoryEntry {
+    /// Its path, behind which the list goes on.
+    pub fn path(&self) -> &str {
+        match self {
+            Self::Memory { memory, .. } => memory.path.as_str(),
+            Self::Directory { path, .. } => path,
+        }
+    }
 }
 
 /// Which versions of a store are listed; newest first by sequence.

@@ -32,6 +32,15 @@ pub enum Origin {
     Reflection,
 }
 
+/// Whether a store takes changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It does.
+    Active,
+    /// It is read-only for good.
+    Archived,
+}
+
 /// A store's counters; they move with its memories, in the transaction of the change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -76,6 +85,16 @@ pub struct Store {
     pub archived_at: Option<Timestamp>,
     /// Its counters.
     pub counters: Counters,
+}
+
+impl Store {
+    /// Whether it takes changes.
+    pub fn status(&self) -> Status {
+        match self.archived_at {
+            Some(_) => Status::Archived,
+            None => Status::Active,
+        }
+    }
 }
 
 /// The current document at a path, without its text.

@@ -2,7 +2,7 @@
 
 use crate::access::Forbidden;
 use crate::hash::{HashError, Sha256};
-use crate::id::{KeyId, MemoryId, StoreId, VersionId};
+use crate::id::{AgentId, KeyId, MemoryId, StoreId, VersionId, WorkspaceId};
 use crate::path::{MemoryPath, PathError};
 use crate::text::TextError;
 
@@ -52,6 +52,12 @@ pub enum Refusal {
     /// No such key in the workspace.
     #[error("API key not found")]
     KeyNotFound(KeyId),
+    /// No such agent in the workspace.
+    #[error("agent not found")]
+    AgentNotFound(AgentId),
+    /// No such workspace in the installation.
+    #[error("workspace not found")]
+    WorkspaceNotFound(WorkspaceId),
     /// The store is archived and takes no such change.
     #[error("the memory store is archived and read-only")]
     StoreArchived(StoreId),

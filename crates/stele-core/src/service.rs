@@ -13,12 +13,13 @@ use crate::command::{Command, NewStore};
 use crate::id::{KeyId, MemoryId, OrganizationId, StoreId, VersionId, WorkspaceId};
 use crate::key::{ApiKey, Contract, KeyHash, Secret};
 use crate::limits::Limits;
-use crate::list::{Detail, MemoryEntry, MemoryQuery, Page, StoreFilter, StorePosition, VersionQuery};
-use crate::model::{Store, VersionText};
+use crate::list::{Depth, Detail, MemoryEntry, MemoryQuery, Page, StoreFilter, StorePosition, VersionQuery};
+use crate::model::{Origin, Status, Store, VersionText};
+use crate::path::PathPrefix;
 use crate::refusal::Refusal;
 use crate::storage::{
     Change, Changed, Error, Installation, KeyRecord, KnownBodies, Lookup, MemoryRead, MemoryRef, Storage,
-    StorageError, Swept, Workspace,
+    StorageError, Swept, Workspace, WorkspacePatch,
 };
 use crate::text::Name;
 use crate::time::Timestamp;
@@ -28,6 +29,9 @@ use crate::time::Timestamp;
 const KEY_BELIEVED_MICROS: i64 = 3_000_000;
 /// Most keys believed at once.
 const KEYS_BELIEVED: usize = 10_000;
+
+/// Items that a list without pages reads in one snapshot, so that none is open for long. DESIGN 5.
+const STEP: usize = 1_000;
 
 /// Which ready form of a memory a body is: one a dialect and view.
 pub type BodyForm = &'static str;
@@ -87,6 +91,35 @@ pub struct Stele {
     purge_wanted: Box<dyn Fn() + Send + Sync>,
 }
 
+/// What a request names inside a store.
+#[derive(Clone, Copy, Debug)]
+pub enum Target {
+    /// Nothing: it is about the store.
+    Store,
+    /// A live memory.
+    Memory(MemoryId),
+    /// A version.
+    Version(VersionId),
+}
+
+/// What is said first where both hold: the dialects differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum First {
+    /// That the store takes no changes. spec/anthropic.md 3.5.
+    State,
+    /// That what the request names is not there. spec/recursion.md 3.3.
+    Existence,
+}
+
+/// What a new workspace shall be.
+#[derive(Clone, Debug)]
+pub struct NewWorkspace {
+    /// Its name.
+    pub name: Name,
+    /// The cap of memories of each of its stores, where it differs from the server's.
+    pub max_memories_per_store: Option<u64>,
+}
+
 /// A key just made, with its secret, shown once.
 #[derive(Debug)]
 pub struct IssuedKey {
@@ -124,7 +157,8 @@ impl FirstStart {
     /// Mints what a fresh installation needs; nothing is stored yet, so that the secret can be put away first.
     pub fn mint(clock: &dyn Clock, random: &dyn Random) -> Self {
         let now = clock.now();
-        let (workspace, admin_key) = new_workspace(named("default"), now, random);
+        let new = NewWorkspace { name: named("default"), max_memories_per_store: None };
+        let (workspace, admin_key) = new_workspace(new, now, random);
         Self { organization: OrganizationId::mint(now, random.bits()), workspace, admin_key }
     }
 }
@@ -133,8 +167,13 @@ fn named(name: &str) -> Name {
     Name::parse(name).expect("a fixed name is legal")
 }
 
-fn new_workspace(name: Name, now: Timestamp, random: &dyn Random) -> (Workspace, IssuedKey) {
-    let workspace = Workspace { id: WorkspaceId::mint(now, random.bits()), name, created_at: now };
+fn new_workspace(new: NewWorkspace, now: Timestamp, random: &dyn Random) -> (Workspace, IssuedKey) {
+    let workspace = Workspace {
+        id: WorkspaceId::mint(now, random.bits()),
+        name: new.name,
+        created_at: now,
+        max_memories_per_store: new.max_memories_per_store,
+    };
     let new = NewKey {
         name: named("admin"),
         grant: Grant::Role(Role::Admin),
@@ -242,9 +281,13 @@ impl Stele {
     /// Makes a store.
     ///
     /// # Errors
-    /// No create permission, bounds, caps.
+    /// No create permission, no such agent, bounds, caps.
     pub async fn store_create(&self, caller: &Caller, new: NewStore) -> Result<Store, Error> {
         caller.may(Resource::Store, Action::Create).map_err(Refusal::from)?;
+        // There are no agents yet, so that none is known.
+        if let Some(agent) = new.agent {
+            return Err(Refusal::AgentNotFound(agent).into());
+        }
         self.storage.store_create(caller.workspace, caller.actor(), new).await
     }
 
@@ -271,6 +314,22 @@ impl Stele {
     ) -> Result<Page<Store>, Error> {
         caller.may(Resource::Store, Action::Read).map_err(Refusal::from)?;
         Ok(self.storage.store_list(caller.workspace, filter, after, limit).await?)
+    }
+
+    /// All stores that the filter lets through, newest first.
+    ///
+    /// # Errors
+    /// No read permission.
+    pub async fn store_list_all(&self, caller: &Caller, filter: StoreFilter) -> Result<Vec<Store>, Error> {
+        let (mut all, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.store_list(caller, filter.clone(), after, STEP).await?;
+            after = page.items.last().map(|s| StorePosition { created_at: s.created_at, id: s.id });
+            all.extend(page.items);
+            if !page.more {
+                return Ok(all);
+            }
+        }
     }
 
     /// Carries out a change of a store or of what is in it.
@@ -357,6 +416,30 @@ impl Stele {
         Ok(page.ok_or(Refusal::StoreNotFound(store))?)
     }
 
+    /// All that lies below a prefix, by path: summaries of memories, counts of directories.
+    ///
+    /// # Errors
+    /// No read permission, or no such store.
+    pub async fn memory_browse(
+        &self,
+        caller: &Caller,
+        store: StoreId,
+        prefix: PathPrefix,
+        depth: Depth,
+    ) -> Result<Vec<MemoryEntry>, Error> {
+        let (mut all, mut after) = (Vec::new(), None);
+        loop {
+            let query =
+                MemoryQuery { prefix: prefix.clone(), depth, detail: Detail::Summary, after, limit: STEP };
+            let page = self.memory_list(caller, store, query).await?;
+            after = page.items.last().map(|entry| entry.path().to_owned());
+            all.extend(page.items);
+            if !page.more {
+                return Ok(all);
+            }
+        }
+    }
+
     /// A version.
     ///
     /// # Errors
@@ -426,10 +509,10 @@ impl Stele {
     pub async fn workspace_create(
         &self,
         caller: &Caller,
-        name: Name,
+        new: NewWorkspace,
     ) -> Result<(Workspace, IssuedKey), Error> {
         caller.may(Resource::Workspace, Action::Create).map_err(Refusal::from)?;
-        let (workspace, key) = new_workspace(name, self.clock.now(), &*self.random);
+        let (workspace, key) = new_workspace(new, self.clock.now(), &*self.random);
         self.storage.workspace_create(workspace.clone(), key.record()).await?;
         Ok((workspace, key))
     }
@@ -443,8 +526,23 @@ impl Stele {
         Ok(self.storage.workspace_list().await?)
     }
 
+    /// Changes a workspace.
+    ///
+    /// # Errors
+    /// The caller is no admin of the first workspace, or there is no such workspace.
+    pub async fn workspace_update(
+        &self,
+        caller: &Caller,
+        id: WorkspaceId,
+        patch: WorkspacePatch,
+    ) -> Result<Workspace, Error> {
+        caller.may(Resource::Workspace, Action::Update).map_err(Refusal::from)?;
+        let changed = self.storage.workspace_update(id, patch).await?;
+        Ok(changed.ok_or(Refusal::WorkspaceNotFound(id))?)
+    }
+
     /// Judges what comes before the fields of a request: what the caller may not do, what is not there, what is
-    /// closed. spec/anthropic.md 3.5, spec/recursion.md 3.3.
+    /// closed. spec/anthropic.md 3.5, spec/recursion.md 3.3. Answers with the store.
     ///
     /// # Errors
     /// The first of these that stands in the way.
@@ -452,19 +550,36 @@ impl Stele {
         &self,
         caller: &Caller,
         store: StoreId,
-        memory: Option<MemoryId>,
+        target: Target,
         (resource, action): (Resource, Action),
-    ) -> Result<(), Error> {
+        first: First,
+    ) -> Result<Store, Error> {
         caller.may(resource, action).map_err(Refusal::from)?;
         let found =
             self.storage.store_by_id(caller.workspace, store).await?.ok_or(Refusal::StoreNotFound(store))?;
-        if found.archived_at.is_some() && matches!(action, Action::Create | Action::Update) {
-            return Err(Refusal::StoreArchived(store).into());
+        let closed = closed(&found).filter(|_| matches!(action, Action::Create | Action::Update));
+        let state = closed.map_or(Ok(()), Err);
+        if first == First::State {
+            state.clone()?;
         }
-        if let Some(id) = memory {
-            let which = MemoryRef::Id(id);
-            let read = self.storage.memory_get(caller.workspace, store, which, Detail::Basic, None).await?;
-            found_in(store, read, Refusal::MemoryNotFound(id))?;
+        self.target_there(caller, store, target).await?;
+        state?;
+        Ok(found)
+    }
+
+    async fn target_there(&self, caller: &Caller, store: StoreId, target: Target) -> Result<(), Error> {
+        let workspace = caller.workspace;
+        match target {
+            Target::Store => {}
+            Target::Memory(id) => {
+                let which = MemoryRef::Id(id);
+                let read = self.storage.memory_get(workspace, store, which, Detail::Basic, None).await?;
+                found_in(store, read, Refusal::MemoryNotFound(id))?;
+            }
+            Target::Version(id) => {
+                let read = self.storage.version_by_id(workspace, store, id, false).await?;
+                found_in(store, read, Refusal::VersionNotFound(id))?;
+            }
         }
         Ok(())
     }
@@ -502,8 +617,17 @@ fn found_in<T>(store: StoreId, found: Lookup<T>, missing: Refusal) -> Result<T, 
     }
 }
 
+/// Why a store takes no changes of its fields and memories, if it takes none.
+fn closed(store: &Store) -> Option<Refusal> {
+    match (store.origin, store.status()) {
+        (Origin::Reflection, _) => Some(Refusal::StoreLearned(store.id)),
+        (Origin::Curated, Status::Archived) => Some(Refusal::StoreArchived(store.id)),
+        (Origin::Curated, Status::Active) => None,
+    }
+}
+
 /// What a command does to what, for the table of permissions.
-fn needed_for(command: &Command) -> (Resource, Action) {
+pub fn needed_for(command: &Command) -> (Resource, Action) {
     match command {
         Command::UpdateStore { .. } => (Resource::Store, Action::Update),
         Command::ArchiveStore => (Resource::Store, Action::Archive),

@@ -143,6 +143,17 @@ pub struct Workspace {
     pub name: Name,
     /// When it was made.
     pub created_at: Timestamp,
+    /// The cap of memories of each of its stores, where it differs from the server's.
+    pub max_memories_per_store: Option<u64>,
+}
+
+/// A change of a workspace; `None` keeps a part.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkspacePatch {
+    /// New name.
+    pub name: Option<Name>,
+    /// New cap of memories a store; `Some(None)` goes back to the server's.
+    pub max_memories_per_store: Option<Option<u64>>,
 }
 
 /// A key to keep, by the hash of its secret.
@@ -243,6 +254,13 @@ pub trait Storage: Send + Sync + 'static {
 
     /// Makes a workspace with its first key.
     fn workspace_create(&self, workspace: Workspace, key: KeyRecord) -> Answer<'_, Result<(), StorageError>>;
+
+    /// Changes a workspace and answers with it as it then is; `None` if there is no such one.
+    fn workspace_update(
+        &self,
+        id: WorkspaceId,
+        patch: WorkspacePatch,
+    ) -> Answer<'_, Result<Option<Workspace>, StorageError>>;
 
     /// All workspaces, oldest first.
     fn workspace_list(&self) -> Answer<'_, Result<Vec<Workspace>, StorageError>>;

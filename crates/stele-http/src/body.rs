@@ -5,7 +5,8 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Deserializer};
 use stele_core::refusal::Refusal;
 
 /// Largest request body of the whole server. spec/anthropic.md 1.7, spec/recursion.md 13.
@@ -64,6 +65,16 @@ async fn collect(mut body: Body) -> Result<Bytes, BodyError> {
     }
 }
 
+/// For `#[serde(deserialize_with)]`: tells a field that is `null` from one that is not there.
+///
+/// # Errors
+/// The field's own.
+pub fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    field: D,
+) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(field).map(Some)
+}
+
 /// Whether a body counts as none: empty, as actions send it.
 pub fn is_empty(body: &[u8]) -> bool {
     body.iter().all(u8::is_ascii_whitespace)
@@ -87,17 +98,32 @@ pub fn object<T: DeserializeOwned>(body: &[u8]) -> Result<T, ShapeError> {
     if start != Some(&b'{') {
         return Err(ShapeError::NotAnObject("the body must be a JSON object".into()));
     }
-    let mut reader = serde_json::Deserializer::from_slice(body);
+    // Also of a field that nobody reads the text must be one.
+    let body = std::str::from_utf8(body)
+        .map_err(|_| ShapeError::NotAnObject("the body is not valid UTF-8".into()))?;
+    let mut reader = serde_json::Deserializer::from_str(body);
     let value: T = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let field = error.path().to_string();
         let inner = error.into_inner();
         match inner.classify() {
-            serde_json::error::Category::Data => ShapeError::Field(field_error(field, &inner)),
-            _ => ShapeError::NotAnObject(format!("the body is not valid JSON: {}", without_texts(&inner))),
+            serde_json::error::Category::Data => {
+                // What is no JSON is said before what has the wrong shape.
+                whole(body).err().unwrap_or_else(|| ShapeError::Field(field_error(field, &inner)))
+            }
+            _ => not_json(&inner),
         }
     })?;
     reader.end().map_err(|_| ShapeError::NotAnObject("the body goes on after the JSON object".into()))?;
     Ok(value)
+}
+
+/// Checks that a body is JSON to its end, whatever its shape.
+fn whole(body: &str) -> Result<(), ShapeError> {
+    serde_json::from_str::<IgnoredAny>(body).map(|_| ()).map_err(|error| not_json(&error))
+}
+
+fn not_json(error: &serde_json::Error) -> ShapeError {
+    ShapeError::NotAnObject(format!("the body is not valid JSON: {}", without_texts(error)))
 }
 
 /// The refusal of a field by its shape. Serde names missing and unknown fields in the text, not in the path.
@@ -135,7 +161,6 @@ fn without_texts(error: &serde_json::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde::Deserialize;
 
     #[derive(Debug, Deserialize, PartialEq)]
     #[serde(deny_unknown_fields)]
@@ -168,6 +193,9 @@ mod tests {
             );
         }
         assert!(matches!(object::<Shape>(b"{\"name\": \"\xff\"}"), Err(ShapeError::NotAnObject(_))));
+        assert!(matches!(object::<Shape>(b"{\"name\": 5, \"inner\": "), Err(ShapeError::NotAnObject(_))));
+        let unread = object::<serde_json::Map<String, serde_json::Value>>(b"{\"a\": \"\xff\"}");
+        assert!(matches!(unread, Err(ShapeError::NotAnObject(_))));
         let deep = format!("{{\"name\":{}", "[".repeat(10_000));
         assert!(object::<Shape>(deep.as_bytes()).is_err());
         assert!(object::<serde_json::Value>(deep.as_bytes()).is_err(), "however open the shape");

@@ -56,6 +56,15 @@ impl FlatError {
         Self::new(StatusCode::BAD_REQUEST, "invalid_request", format!("{field} must be a UUID")).on(field)
     }
 
+    /// A body that is not JSON by its type.
+    pub fn media_type() -> Self {
+        Self::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "unsupported_media_type",
+            "the body must be sent as Content-Type: application/json, in UTF-8",
+        )
+    }
+
     /// An address that leads nowhere.
     pub fn no_route() -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", "there is no such route")
@@ -87,7 +96,9 @@ impl From<Refusal> for FlatError {
             | Refusal::MemoryNotFound(_)
             | Refusal::PathNotFound
             | Refusal::VersionNotFound(_)
-            | Refusal::KeyNotFound(_) => missing(),
+            | Refusal::KeyNotFound(_)
+            | Refusal::AgentNotFound(_)
+            | Refusal::WorkspaceNotFound(_) => missing(),
             Refusal::StoreArchived(_) | Refusal::StoreLearned(_) => invalid("memory_store_id"),
             Refusal::ContentChanged { actual, .. } => {
                 let code = "content_sha256_mismatch";
@@ -199,4 +210,33 @@ pub fn render(mut response: Response, request_id: &str) -> Response {
         response.headers_mut().insert(RETRY_AFTER, after.into());
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stele_core::samples::{failures, refusals};
+
+    #[test]
+    fn the_whole_table_of_errors() {
+        let edges: Vec<FlatError> = vec![
+            Unknown::Unauthenticated.into(),
+            ShapeError::NotAnObject("the body must be a JSON object".into()).into(),
+            BodyError::TooLarge.into(),
+            BodyError::TooSlow.into(),
+            BodyError::Broken.into(),
+            FlatError::malformed_id("memory_id"),
+            FlatError::media_type(),
+            FlatError::no_route(),
+            FlatError::no_method(),
+        ];
+        let errors =
+            refusals().into_iter().map(FlatError::from).chain(failures().into_iter().map(FlatError::from));
+        let rows = errors.chain(edges).map(|e| {
+            let retry = e.retry_after.map_or("-".into(), |s| s.to_string());
+            let details = Value::Object(e.details);
+            format!("{} {} retry-after={retry} {details}\n  {}\n", e.status.as_u16(), e.code, e.message)
+        });
+        insta::assert_snapshot!(rows.collect::<String>());
+    }
 }

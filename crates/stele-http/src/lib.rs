@@ -9,6 +9,7 @@ mod drain;
 pub mod flat;
 pub mod own;
 pub mod query;
+pub mod reply;
 pub mod request;
 pub mod router;
 pub mod serve;

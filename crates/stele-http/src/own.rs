@@ -9,15 +9,15 @@ use axum::extract::{FromRequestParts, Path};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, get};
+use axum::routing::{delete, get, post};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use stele_core::access::{Action, Caller, Grant, Permission, Permissions, Resource, Role};
-use stele_core::id::KeyId;
+use stele_core::id::{KeyId, WorkspaceId};
 use stele_core::key::{ApiKey, Contract};
 use stele_core::refusal::Refusal;
-use stele_core::service::{NewKey, Stele};
-use stele_core::storage::Workspace;
+use stele_core::service::{NewKey, NewWorkspace, Stele};
+use stele_core::storage::{Workspace, WorkspacePatch};
 use stele_core::text::Name;
 use stele_core::time::Timestamp;
 
@@ -32,6 +32,7 @@ pub fn routes(stele: Arc<Stele>) -> Router {
         .route("/stele/v1/api_keys", get(list_keys).post(create_key))
         .route("/stele/v1/api_keys/{api_key_id}", delete(revoke_key))
         .route("/stele/v1/workspaces", get(list_workspaces).post(create_workspace))
+        .route("/stele/v1/workspaces/{workspace_id}", post(update_workspace))
         .with_state(stele)
 }
 
@@ -79,9 +80,13 @@ impl KeyView {
     }
 }
 
+fn parse_name(name: &str) -> Result<Name, Refusal> {
+    Name::parse(name).map_err(|error| Refusal::invalid("name", error))
+}
+
 impl CreateKey {
     fn parse(self) -> Result<NewKey, Refusal> {
-        let name = Name::parse(&self.name).map_err(|error| Refusal::invalid("name", error))?;
+        let name = parse_name(&self.name)?;
         let grant =
             match (self.role, self.permissions) {
                 (Some(_), Some(_)) => {
@@ -167,6 +172,16 @@ async fn revoke_key(Call { stele, caller }: Call, Path(id): Path<String>) -> Ans
 #[serde(deny_unknown_fields)]
 struct CreateWorkspace {
     name: String,
+    max_memories_per_store: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UpdateWorkspace {
+    name: Option<String>,
+    /// `null` goes back to the server's cap.
+    #[serde(default, deserialize_with = "body::given")]
+    max_memories_per_store: Option<Option<u64>>,
 }
 
 #[derive(Serialize)]
@@ -174,6 +189,9 @@ struct WorkspaceView {
     workspace_id: String,
     name: String,
     created_at: String,
+    /// Absent where the server's cap counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_memories_per_store: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
 }
@@ -184,6 +202,7 @@ impl WorkspaceView {
             workspace_id: workspace.id.to_string(),
             name: workspace.name.as_str().to_owned(),
             created_at: workspace.created_at.to_string(),
+            max_memories_per_store: workspace.max_memories_per_store,
             key,
         }
     }
@@ -191,10 +210,34 @@ impl WorkspaceView {
 
 async fn create_workspace(Call { stele, caller }: Call, body: Body) -> Answer {
     let wanted: CreateWorkspace = allowed_body(&caller, (Resource::Workspace, Action::Create), body).await?;
-    let name = Name::parse(&wanted.name).map_err(|error| Refusal::invalid("name", error))?;
-    let (workspace, issued) = stele.workspace_create(&caller, name).await?;
+    let new = NewWorkspace {
+        name: parse_name(&wanted.name)?,
+        max_memories_per_store: parse_cap(wanted.max_memories_per_store)?,
+    };
+    let (workspace, issued) = stele.workspace_create(&caller, new).await?;
     let view = WorkspaceView::of(&workspace, Some(issued.secret.reveal().to_owned()));
     Ok((StatusCode::CREATED, [("cache-control", "no-store")], Json(view)).into_response())
+}
+
+async fn update_workspace(Call { stele, caller }: Call, Path(id): Path<String>, body: Body) -> Answer {
+    let wanted: UpdateWorkspace = allowed_body(&caller, (Resource::Workspace, Action::Update), body).await?;
+    let id = WorkspaceId::parse(&id).ok_or_else(|| FlatError::malformed_id("workspace_id"))?;
+    let patch = WorkspacePatch {
+        name: wanted.name.as_deref().map(parse_name).transpose()?,
+        max_memories_per_store: wanted.max_memories_per_store.map(parse_cap).transpose()?,
+    };
+    let workspace = stele.workspace_update(&caller, id, patch).await?;
+    Ok(Json(WorkspaceView::of(&workspace, None)).into_response())
+}
+
+/// A cap of zero would lock every store; one beyond SQL's integers no back end can keep.
+fn parse_cap(cap: Option<u64>) -> Result<Option<u64>, Refusal> {
+    match cap {
+        Some(cap) if cap == 0 || i64::try_from(cap).is_err() => {
+            Err(Refusal::shape("max_memories_per_store", format!("must be from 1 to {}", i64::MAX)))
+        }
+        cap => Ok(cap),
+    }
 }
 
 async fn list_workspaces(Call { stele, caller }: Call) -> Answer {

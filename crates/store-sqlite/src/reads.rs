@@ -8,7 +8,7 @@ use stele_core::id::{MemoryId, StoreId, VersionId, WorkspaceId};
 use stele_core::list::{
     Depth, Detail, MemoryEntry, MemoryQuery, Page, StoreFilter, StorePosition, VersionFilter,
 };
-use stele_core::model::{Memory, Store, VersionText};
+use stele_core::model::{Memory, Status, Store, VersionText};
 use stele_core::path::PathPrefix;
 use stele_core::storage::{KnownBodies, Lookup, MemoryRead, MemoryRef};
 use stele_core::text::Summary;
@@ -50,14 +50,27 @@ pub(crate) fn stores(
     let (before, before_id) =
         after.map_or((i64::MAX, [255; 16]), |p| (p.created_at.as_micros(), *p.id.as_bytes()));
     let mut statement = connection.prepare_cached(&format!(
-        "SELECT {} FROM stores s WHERE s.workspace = ? AND s.deleted_at IS NULL \
-             AND s.created_at BETWEEN ? AND ? AND (s.created_at, s.id) < (?, ?) \
-             AND (? OR s.archived_at IS NULL) ORDER BY s.created_at DESC, s.id DESC LIMIT ?",
-        rows::STORE
+        "SELECT {} FROM stores s WHERE s.workspace = :workspace AND s.deleted_at IS NULL {} \
+         AND s.created_at BETWEEN :from AND :to AND (s.created_at, s.id) < (:before, :before_id) \
+         AND CASE WHEN s.archived_at IS NULL THEN :active ELSE :archived END \
+         AND (:origin IS NULL OR s.origin = :origin) ORDER BY s.created_at DESC, s.id DESC LIMIT :limit",
+        rows::STORE,
+        if filter.agent.is_some() { "AND s.agent = :agent" } else { "AND :agent IS NULL" },
     ))?;
     let items = rows::all(
         &mut statement,
-        params![Col(workspace), from, to, before, before_id, filter.include_archived, sql_limit(limit)],
+        rusqlite::named_params! {
+            ":workspace": Col(workspace),
+            ":agent": filter.agent.map(Col),
+            ":from": from,
+            ":to": to,
+            ":before": before,
+            ":before_id": before_id,
+            ":active": filter.shows(Status::Active),
+            ":archived": filter.shows(Status::Archived),
+            ":origin": filter.origin.map(Col),
+            ":limit": sql_limit(limit),
+        },
         rows::store,
     )?;
     Ok(Page::cut(items.into_iter().map(|(_, store)| store).collect(), limit))
@@ -196,15 +209,23 @@ fn run(
     let mut found = statement.query(params![number, start, end, wanted])?;
     while let Some(row) = found.next()? {
         let (memory, head) = rows::memory(&mut Cursor::new(row), store)?;
-        if let Some(directory) = rolled_up(query, &memory) {
-            let next = From::At(end_of(&directory));
-            entries.push(MemoryEntry::Directory(directory));
-            return Ok(Some(next));
+        if let Some(path) = rolled_up(query, &memory) {
+            let end = end_of(&path);
+            let count = (query.detail == Detail::Summary).then(|| beneath(connection, number, &path, &end));
+            entries.push(MemoryEntry::Directory { path, count: count.transpose()? });
+            return Ok(Some(From::At(end)));
         }
         let (summary, content) = texts(connection, &memory, head, query.detail)?;
         entries.push(MemoryEntry::Memory { memory, summary, content });
     }
     Ok(None)
+}
+
+/// How many memories lie in the directory at `path`, whose paths end before `end`: by the index of paths alone.
+fn beneath(connection: &Connection, number: i64, path: &str, end: &str) -> Sql<u64> {
+    connection
+        .prepare_cached("SELECT count(*) FROM memories WHERE store = ? AND path > ? AND path < ?")?
+        .query_row(params![number, path, end], |row| row.get(0))
 }
 
 fn rolled_up(query: &MemoryQuery, memory: &Memory) -> Option<String> {

@@ -11,6 +11,7 @@ use stele_core::id::{
 use stele_core::key::{ApiKey, Contract};
 use stele_core::model::{Actor, Counters, Memory, Operation, Origin, Recorded, Redaction, Store, Version};
 use stele_core::path::MemoryPath;
+use stele_core::storage::Workspace;
 use stele_core::text::{Description, Metadata, Name, Summary};
 use stele_core::time::Timestamp;
 
@@ -269,6 +270,20 @@ pub(crate) fn api_key(row: &Row<'_>) -> Sql<ApiKey> {
         created_at: c.col()?,
         expires_at: c.maybe()?,
         revoked_at: c.maybe()?,
+    })
+}
+
+/// Columns that [`workspace`] reads.
+pub(crate) const WORKSPACE: &str = "id, name, created_at, max_memories_per_store";
+
+/// A workspace.
+pub(crate) fn workspace(row: &Row<'_>) -> Sql<Workspace> {
+    let c = &mut Cursor::new(row);
+    Ok(Workspace {
+        id: c.col()?,
+        name: Name::from_trusted(c.take()?),
+        created_at: c.col()?,
+        max_memories_per_store: c.take()?,
     })
 }
 

@@ -14,9 +14,9 @@ use stele_core::list::{Detail, MemoryEntry, MemoryQuery, Page, StoreFilter, Stor
 use stele_core::model::{Actor, Store, VersionText};
 use stele_core::storage::{
     Answer, Change, Changed, Error, Installation, KeyRecord, KnownBodies, Lookup, MemoryRead, MemoryRef,
-    Storage, StorageError, Swept, Workspace,
+    Storage, StorageError, Swept, Workspace, WorkspacePatch,
 };
-use stele_core::text::{Content, Name};
+use stele_core::text::Content;
 
 use crate::content::{LARGE_BYTES, encode};
 use crate::fault::{Fault, Stop};
@@ -104,12 +104,7 @@ impl SqliteStorage {
 
     /// Contents of the command as they are to be stored; large ones are made on a blocking thread.
     async fn prepare(&self, command: &Command) -> Result<Contents, StorageError> {
-        let content = match command {
-            Command::CreateMemory { content, .. } => Some(content),
-            Command::UpdateMemory { content, .. } => content.as_ref(),
-            _ => None,
-        };
-        let Some(content) = content else { return Ok(Contents::new()) };
+        let Some(content) = command.content() else { return Ok(Contents::new()) };
         let compression = self.shared.compression;
         let encoded = if content.size_bytes() > LARGE_BYTES as u64 {
             let content: Content = content.clone();
@@ -216,9 +211,33 @@ impl Drop for SqliteStorage {
 
 fn insert_workspace(connection: &Connection, workspace: &Workspace) -> Sql<()> {
     connection
-        .prepare_cached("INSERT INTO workspaces (id, name, created_at) VALUES (?, ?, ?)")?
-        .execute(params![Col(workspace.id), workspace.name.as_str(), Col(workspace.created_at)])?;
+        .prepare_cached(
+            "INSERT INTO workspaces (id, name, created_at, max_memories_per_store) VALUES (?, ?, ?, ?)",
+        )?
+        .execute(params![
+            Col(workspace.id),
+            workspace.name.as_str(),
+            Col(workspace.created_at),
+            workspace.max_memories_per_store
+        ])?;
     Ok(())
+}
+
+fn update_workspace(
+    connection: &Connection,
+    id: WorkspaceId,
+    patch: &WorkspacePatch,
+) -> Sql<Option<Workspace>> {
+    let sql = format!("SELECT {} FROM workspaces WHERE id = ?", rows::WORKSPACE);
+    let found = connection.prepare_cached(&sql)?.query_row([Col(id)], rows::workspace).optional()?;
+    let Some(mut workspace) = found else { return Ok(None) };
+    workspace.name = patch.name.clone().unwrap_or(workspace.name);
+    workspace.max_memories_per_store =
+        patch.max_memories_per_store.unwrap_or(workspace.max_memories_per_store);
+    connection
+        .prepare_cached("UPDATE workspaces SET name = ?, max_memories_per_store = ? WHERE id = ?")?
+        .execute(params![workspace.name.as_str(), workspace.max_memories_per_store, Col(id)])?;
+    Ok(Some(workspace))
 }
 
 fn insert_key(connection: &Connection, record: &KeyRecord) -> Sql<()> {
@@ -406,15 +425,18 @@ impl Storage for SqliteStorage {
         }))
     }
 
+    fn workspace_update(
+        &self,
+        id: WorkspaceId,
+        patch: WorkspacePatch,
+    ) -> Answer<'_, Result<Option<Workspace>, StorageError>> {
+        Box::pin(self.write(id, move |c| Ok(update_workspace(c, id, &patch)?)))
+    }
+
     fn workspace_list(&self) -> Answer<'_, Result<Vec<Workspace>, StorageError>> {
         Box::pin(self.readers.read(|c| {
-            let mut statement =
-                c.prepare_cached("SELECT id, name, created_at FROM workspaces ORDER BY created_at, id")?;
-            let read = |row: &rusqlite::Row<'_>| {
-                let c = &mut Cursor::new(row);
-                Ok(Workspace { id: c.col()?, name: Name::from_trusted(c.take()?), created_at: c.col()? })
-            };
-            Ok(rows::all(&mut statement, [], read)?)
+            let sql = format!("SELECT {} FROM workspaces ORDER BY created_at, id", rows::WORKSPACE);
+            Ok(rows::all(&mut *c.prepare_cached(&sql)?, [], rows::workspace)?)
         }))
     }
 

@@ -116,7 +116,8 @@ pub(crate) fn change(
 
 /// The store's row number (0 if there is none) and what matters for the command.
 fn load(connection: &Connection, change: &Change) -> Result<(i64, Situation), Stop> {
-    let mut situation = Situation { store: None, memory: None, version: None, occupant: None };
+    let mut situation =
+        Situation { store: None, memory: None, version: None, occupant: None, memories_cap: None };
     let found = connection
         .prepare_cached(&format!(
             "SELECT {} FROM stores s WHERE s.id = ? AND s.workspace = ? AND s.deleted_at IS NULL",
@@ -126,6 +127,13 @@ fn load(connection: &Connection, change: &Change) -> Result<(i64, Situation), St
         .optional()?;
     let Some((number, store)) = found else { return Ok((0, situation)) };
     situation.store = Some(store);
+    if change.command.may_add_memory() {
+        situation.memories_cap = connection
+            .prepare_cached("SELECT max_memories_per_store FROM workspaces WHERE id = ?")?
+            .query_row([Col(change.workspace)], |row| row.get(0))
+            .optional()?
+            .flatten();
+    }
     let at = Place { connection, number, store: change.store };
     if let Some(id) = change.command.version() {
         situation.version = at.version(id)?;

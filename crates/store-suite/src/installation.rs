@@ -3,7 +3,7 @@
 use stele_core::clock::{Random, System};
 use stele_core::id::OrganizationId;
 use stele_core::limits::Limits;
-use stele_core::storage::{Installation, Workspace};
+use stele_core::storage::{Installation, Workspace, WorkspacePatch};
 
 use crate::StoreFactory;
 use crate::world::*;
@@ -77,4 +77,23 @@ pub(crate) async fn workspaces_are_listed_oldest_first_with_their_keys(factory: 
         expected.push(workspace);
         assert_eq!(workspaces(&world).await, expected);
     }
+}
+
+pub(crate) async fn a_workspace_changes_in_what_a_patch_names(factory: &dyn StoreFactory) {
+    let world = World::open(factory).await;
+    let made = Workspace { max_memories_per_store: Some(7), ..world.new_workspace() };
+    let (key, _) = new_key(made.id, world.now());
+    sound(world.storage.workspace_create(made.clone(), key).await);
+    let update = async |patch| sound(world.storage.workspace_update(made.id, patch).await);
+    assert_eq!(update(WorkspacePatch::default()).await, Some(made.clone()));
+    let renamed = Workspace { name: name("renamed"), ..made.clone() };
+    let patch = WorkspacePatch { name: Some(name("renamed")), ..WorkspacePatch::default() };
+    assert_eq!(update(patch).await, Some(renamed.clone()));
+    let uncapped = Workspace { max_memories_per_store: None, ..renamed };
+    let patch = WorkspacePatch { max_memories_per_store: Some(None), ..WorkspacePatch::default() };
+    assert_eq!(update(patch).await, Some(uncapped.clone()));
+    assert!(workspaces(&world).await.contains(&uncapped));
+    let unknown = world.new_workspace().id;
+    assert_eq!(sound(world.storage.workspace_update(unknown, WorkspacePatch::default()).await), None);
+    assert!(!workspaces(&world).await.iter().any(|workspace| workspace.id == unknown));
 }

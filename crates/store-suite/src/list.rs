@@ -28,6 +28,7 @@ macro_rules! each_case {
                 the_last_page_of_stores_says_so,
                 a_walk_of_stores_during_writes_shows_the_untouched_once,
                 archived_stores_are_listed_when_asked_for,
+                filters_of_stores_by_status_origin_and_agent_combine,
                 bounds_of_creation_times_are_inclusive,
                 the_cap_on_stores_counts_archived_ones_of_the_workspace,
                 stores_are_counted_over_all_workspaces,
@@ -46,6 +47,7 @@ macro_rules! each_case {
                 a_known_body_is_asked_for_by_the_current_head_and_returned,
                 a_body_of_an_older_head_is_never_returned,
                 the_cap_on_memories_is_exact_and_a_deletion_makes_room,
+                a_cap_of_the_workspace_counts_instead_of_the_servers,
                 caps_on_bytes_and_versions_hold,
             }
             paths {
@@ -63,6 +65,7 @@ macro_rules! each_case {
             lists {
                 order_is_by_bytes_whatever_the_locale,
                 a_directory_sorts_at_its_own_path_and_appears_once,
+                a_directory_counts_what_lies_beneath_it_where_summaries_are_asked_for,
                 a_prefix_is_whole_segments_taken_literally,
                 an_empty_store_and_an_exact_last_page,
                 a_page_that_ends_with_a_directory_knows_whether_more_follows,
@@ -143,6 +146,7 @@ macro_rules! each_case {
                 a_second_install_answers_with_the_first_and_writes_nothing,
                 of_many_installs_at_once_all_answer_alike,
                 workspaces_are_listed_oldest_first_with_their_keys,
+                a_workspace_changes_in_what_a_patch_names,
             }
             isolation {
                 a_foreign_store_is_as_good_as_unknown,

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use stele_core::command::Command;
 use stele_core::list::{Depth, Detail, MemoryEntry, MemoryQuery};
+use stele_core::storage::MemoryRef;
 
 use crate::StoreFactory;
 use crate::world::*;
@@ -21,7 +22,7 @@ fn from(below: &str, depth: Depth, after: Option<&str>, limit: usize) -> MemoryQ
 }
 
 fn names(entries: &[MemoryEntry]) -> Vec<&str> {
-    entries.iter().map(entry_name).collect()
+    entries.iter().map(MemoryEntry::path).collect()
 }
 
 pub(crate) async fn order_is_by_bytes_whatever_the_locale(factory: &dyn StoreFactory) {
@@ -257,4 +258,40 @@ pub(crate) async fn an_archived_store_is_listed_as_before(factory: &dyn StoreFac
     let before = store.list(everything()).await;
     store.apply(Command::ArchiveStore).await;
     assert_eq!(store.list(everything()).await, before);
+}
+
+pub(crate) async fn a_directory_counts_what_lies_beneath_it_where_summaries_are_asked_for(
+    factory: &dyn StoreFactory,
+) {
+    let world = World::open(factory).await;
+    let store = filled(&world, &["/a/1", "/a/b/2", "/a/b/3", "/a/bc/4", "/a0", "/é/x", "/z/y/x/w"]).await;
+    let counts = async |below: &str, limit| {
+        let (mut counts, mut after) = (Vec::new(), None);
+        loop {
+            let query =
+                MemoryQuery { detail: Detail::Summary, ..from(below, Depth::One, after.as_deref(), limit) };
+            let page = store.list(query).await;
+            after = page.items.last().map(|entry| entry.path().to_owned());
+            counts.extend(page.items.into_iter().filter_map(|entry| match entry {
+                MemoryEntry::Directory { path, count } => Some((path, count.expect("counted"))),
+                MemoryEntry::Memory { summary, .. } => {
+                    assert!(summary.is_some());
+                    None
+                }
+            }));
+            if !page.more {
+                return counts;
+            }
+        }
+    };
+    let all = [("/a/", 4), ("/z/", 1), ("/é/", 1)].map(|(path, count)| (path.to_owned(), count));
+    for limit in [1, 2, 3, 10] {
+        assert_eq!(counts("/", limit).await, all, "pages of {limit}");
+    }
+    assert_eq!(counts("/a/", 10).await, [("/a/b/".to_owned(), 2), ("/a/bc/".to_owned(), 1)]);
+    let gone = store.read(MemoryRef::Path(path("/a/b/2"))).await.expect("live").memory.id;
+    store.apply(delete(gone)).await;
+    assert_eq!(counts("/a/", 10).await, [("/a/b/".to_owned(), 1), ("/a/bc/".to_owned(), 1)]);
+    let uncounted = store.list(from("/", Depth::One, None, 10)).await;
+    assert!(uncounted.items.iter().all(|e| !matches!(e, MemoryEntry::Directory { count: Some(_), .. })));
 }

@@ -11,7 +11,7 @@ use stele_core::limits::Limits;
 use stele_core::list::Detail;
 use stele_core::model::{Memory, Operation};
 use stele_core::refusal::Refusal;
-use stele_core::storage::{KnownBodies, Lookup, MemoryRead, MemoryRef};
+use stele_core::storage::{KnownBodies, Lookup, MemoryRead, MemoryRef, WorkspacePatch};
 
 use crate::StoreFactory;
 use crate::world::*;
@@ -303,6 +303,32 @@ pub(crate) async fn the_cap_on_memories_is_exact_and_a_deletion_makes_room(facto
         .write(edit(store.read(MemoryRef::Path(path("/a"))).await.expect("live").memory.id).path("/e"))
         .await;
     assert_eq!(store.refused(restore(first.version)).await, full);
+}
+
+pub(crate) async fn a_cap_of_the_workspace_counts_instead_of_the_servers(factory: &dyn StoreFactory) {
+    let world = World::with_limits(factory, Limits { memories_per_store: 2, ..Limits::default() }).await;
+    let elsewhere = world.elsewhere().await;
+    let set = async |cap| {
+        let patch = WorkspacePatch { max_memories_per_store: Some(cap), ..WorkspacePatch::default() };
+        sound(world.storage.workspace_update(elsewhere.workspace, patch).await)
+            .expect("the workspace is there")
+    };
+    set(Some(3)).await;
+    let store = elsewhere.store("Notes").await;
+    let first = store.create("/a", "one").await;
+    store.create("/b", "two").await;
+    store.create("/c", "three").await;
+    assert_eq!(store.refused(create("/d", "four")).await, Refusal::MemoryLimit { limit: 3 });
+    set(Some(1)).await;
+    store.write(edit(first.id).content("still changeable")).await;
+    store.apply(delete(first.id)).await;
+    assert_eq!(store.refused(restore(first.version)).await, Refusal::MemoryLimit { limit: 1 });
+    set(None).await;
+    assert_eq!(store.refused(create("/d", "four")).await, Refusal::MemoryLimit { limit: 2 });
+    let other = world.store("Notes").await;
+    other.create("/a", "one").await;
+    other.create("/b", "two").await;
+    assert_eq!(other.refused(create("/c", "three")).await, Refusal::MemoryLimit { limit: 2 });
 }
 
 pub(crate) async fn caps_on_bytes_and_versions_hold(factory: &dyn StoreFactory) {

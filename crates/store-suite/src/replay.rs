@@ -17,7 +17,7 @@ pub(crate) async fn history_gives_the_present(store: &Handle) {
     let state = store.store().await;
     let entries = store.list(everything()).await.items;
     let mut bytes = 0;
-    let paths: Vec<_> = entries.iter().map(entry_name).collect();
+    let paths: Vec<_> = entries.iter().map(MemoryEntry::path).collect();
     let mut expected: Vec<_> =
         live.values().map(|head| head.version.path.as_ref().expect("heads keep it").as_str()).collect();
     expected.sort_unstable();

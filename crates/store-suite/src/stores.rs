@@ -5,7 +5,7 @@ use stele_core::decide::Outcome;
 use stele_core::id::AgentId;
 use stele_core::limits::Limits;
 use stele_core::list::{Created, StoreFilter, VersionFilter, VersionQuery};
-use stele_core::model::{Counters, Operation, Origin, Store};
+use stele_core::model::{Counters, Operation, Origin, Status, Store};
 use stele_core::refusal::Refusal;
 use stele_core::storage::{Lookup, MemoryRef};
 use stele_core::text::Description;
@@ -341,6 +341,40 @@ pub(crate) async fn archived_stores_are_listed_when_asked_for(factory: &dyn Stor
     }
 }
 
+pub(crate) async fn filters_of_stores_by_status_origin_and_agent_combine(factory: &dyn StoreFactory) {
+    let world = World::open(factory).await;
+    let agents = [1, 2].map(|n| AgentId::mint(world.now(), n));
+    let mut stores = Vec::new();
+    for agent in [None, Some(agents[0]), Some(agents[0]), Some(agents[1])] {
+        world.clock.advance(1_000);
+        let made = world.try_store(NewStore { agent, ..new_store("Notes") }).await.expect("not refused");
+        stores.push(made.id);
+    }
+    world.handle(stores[1]).apply(Command::ArchiveStore).await;
+    let all = StoreFilter { include_archived: true, ..StoreFilter::default() };
+    let of = |agent| StoreFilter { agent: Some(agent), ..all.clone() };
+    let status = |status| StoreFilter { status: Some(status), ..StoreFilter::default() };
+    let cases: [(StoreFilter, &[usize]); 9] = [
+        (status(Status::Active), &[3, 2, 0]),
+        (status(Status::Archived), &[1]),
+        (StoreFilter { include_archived: true, ..status(Status::Active) }, &[3, 2, 0]),
+        (of(agents[0]), &[2, 1]),
+        (StoreFilter { include_archived: false, ..of(agents[0]) }, &[2]),
+        (StoreFilter { agent: Some(agents[0]), ..status(Status::Archived) }, &[1]),
+        (of(AgentId::mint(world.now(), 3)), &[]),
+        (StoreFilter { origin: Some(Origin::Curated), ..all.clone() }, &[3, 2, 1, 0]),
+        (StoreFilter { origin: Some(Origin::Reflection), ..all.clone() }, &[]),
+    ];
+    for (filter, expected) in cases {
+        let expected: Vec<_> = expected.iter().map(|n| stores[*n]).collect();
+        for limit in [1, 2, 10] {
+            assert_eq!(ids(&world.walk_stores(filter.clone(), limit).await), expected, "{filter:?}");
+        }
+    }
+    let elsewhere = world.elsewhere().await;
+    assert_eq!(elsewhere.walk_stores(of(agents[0]), 10).await, []);
+}
+
 pub(crate) async fn bounds_of_creation_times_are_inclusive(factory: &dyn StoreFactory) {
     let world = World::open(factory).await;
     let mut times = Vec::new();
@@ -358,7 +392,7 @@ pub(crate) async fn bounds_of_creation_times_are_inclusive(factory: &dyn StoreFa
         (Some(times[3]), Some(times[1]), 0),
     ];
     for (from, to, count) in cases {
-        let filter = StoreFilter { include_archived: false, created: Created { from, to } };
+        let filter = StoreFilter { created: Created { from, to }, ..StoreFilter::default() };
         for limit in [1, 10] {
             assert_eq!(world.walk_stores(filter.clone(), limit).await.len(), count, "{from:?} to {to:?}");
         }

@@ -228,7 +228,12 @@ impl World {
     /// A workspace that is not stored yet.
     pub(crate) fn new_workspace(&self) -> Workspace {
         let now = self.now();
-        Workspace { id: WorkspaceId::mint(now, System.bits()), name: name("a workspace"), created_at: now }
+        Workspace {
+            id: WorkspaceId::mint(now, System.bits()),
+            name: name("a workspace"),
+            created_at: now,
+            max_memories_per_store: None,
+        }
     }
 
     /// The same back end from a new workspace.
@@ -296,14 +301,6 @@ pub(crate) struct Handle {
 pub(crate) fn everything() -> MemoryQuery {
     let limit = 100_000;
     MemoryQuery { prefix: PathPrefix::root(), depth: Depth::All, detail: Detail::Full, after: None, limit }
-}
-
-/// How an entry of a list is named, and where the list goes on after it.
-pub(crate) fn entry_name(entry: &MemoryEntry) -> &str {
-    match entry {
-        MemoryEntry::Memory { memory, .. } => memory.path.as_str(),
-        MemoryEntry::Directory(path) => path,
-    }
 }
 
 impl Handle {
@@ -411,7 +408,7 @@ impl Handle {
             let page = self.list(query).await;
             assert!(page.items.len() <= limit, "no page is longer than asked for");
             assert!(!page.more || page.items.len() == limit, "only full pages go on");
-            names.extend(page.items.iter().map(|entry| entry_name(entry).to_owned()));
+            names.extend(page.items.iter().map(|entry| entry.path().to_owned()));
             assert!(names.windows(2).all(|pair| pair[0] < pair[1]), "ascending, each once: {names:?}");
             if !page.more {
                 return names;

@@ -14,7 +14,7 @@ use stele_core::model::{Actor, Operation, Store, VersionText};
 use stele_core::refusal::Refusal;
 use stele_core::storage::{
     Answer, Change, Changed, Error, Installation, KeyRecord, KnownBodies, Lookup, MemoryRead, MemoryRef,
-    Storage, StorageError, Swept, Workspace,
+    Storage, StorageError, Swept, Workspace, WorkspacePatch,
 };
 use stele_core::text::Content;
 use store_sqlite::{Config, SqliteStorage};
@@ -295,6 +295,14 @@ impl Storage for Broken {
 
     fn workspace_create(&self, workspace: Workspace, key: KeyRecord) -> Answer<'_, Result<(), StorageError>> {
         self.inner.workspace_create(workspace, key)
+    }
+
+    fn workspace_update(
+        &self,
+        id: WorkspaceId,
+        patch: WorkspacePatch,
+    ) -> Answer<'_, Result<Option<Workspace>, StorageError>> {
+        self.inner.workspace_update(id, patch)
     }
 
     fn workspace_list(&self) -> Answer<'_, Result<Vec<Workspace>, StorageError>> {

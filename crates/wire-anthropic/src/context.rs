@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use stele_core::access::{Action, Caller, Resource};
 use stele_core::id::{MemoryId, StoreId, VersionId};
 use stele_core::refusal::Refusal;
-use stele_core::service::Stele;
+use stele_core::service::{First, Stele, Target};
 use stele_core::storage::Error;
 use stele_http::auth;
 use stele_http::body;
@@ -91,10 +91,11 @@ impl Call {
     ) -> Result<T, ApiError> {
         match parsed {
             Ok(parsed) => Ok(parsed),
-            Err(malformed) => match self.stele.precondition(&self.caller, store, memory, needed).await {
-                Ok(()) => Err(malformed),
-                Err(first) => Err(Error::into(first)),
-            },
+            Err(malformed) => {
+                let target = memory.map_or(Target::Store, Target::Memory);
+                let judged = self.stele.precondition(&self.caller, store, target, needed, First::State).await;
+                Err(judged.map_or_else(Error::into, |_| malformed))
+            }
         }
     }
 }

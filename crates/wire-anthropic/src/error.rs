@@ -90,7 +90,9 @@ impl From<Refusal> for ApiError {
             Refusal::MemoryNotFound(id) => Self::not_found(format!("{text}: {}", id.spell())),
             Refusal::VersionNotFound(id) => Self::not_found(format!("{text}: {}", id.spell())),
             Refusal::KeyNotFound(id) => Self::not_found(format!("{text}: {}", id.spell())),
-            Refusal::PathNotFound => Self::not_found(text),
+            Refusal::PathNotFound | Refusal::AgentNotFound(_) | Refusal::WorkspaceNotFound(_) => {
+                Self::not_found(text)
+            }
             Refusal::StoreArchived(_) => Self::invalid(text).code("memory_store_archived"),
             Refusal::ContentChanged { memory, .. } => {
                 let message = format!("content_sha256 of {} does not match", memory.spell());
@@ -219,50 +221,12 @@ pub(crate) fn render(mut response: Response, request_id: Option<&RequestId>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stele_core::access::{Forbidden, Permission, Requirement};
-    use stele_core::hash::Sha256;
-    use stele_core::id::{KeyId, MemoryId, StoreId, VersionId};
-    use stele_core::path::MemoryPath;
-
-    /// One of each refusal. A new variant is missed here only if it was also left out of the table above.
-    fn refusals() -> Vec<Refusal> {
-        let (store, memory, version) =
-            (StoreId::from_bytes([1; 16]), MemoryId::from_bytes([2; 16]), VersionId::from_bytes([3; 16]));
-        let path = |text| MemoryPath::parse(text).expect("a path");
-        vec![
-            Refusal::Forbidden(Forbidden(Requirement::Permission(Permission::Delete))),
-            Refusal::shape("limit", "must be a whole number from 1 to 100"),
-            Refusal::invalid("content", TextError::TooLarge { max: 102_400, actual: 102_401 }),
-            Refusal::StoreNotFound(store),
-            Refusal::MemoryNotFound(memory),
-            Refusal::PathNotFound,
-            Refusal::VersionNotFound(version),
-            Refusal::KeyNotFound(KeyId::from_bytes([4; 16])),
-            Refusal::StoreArchived(store),
-            Refusal::StoreLearned(store),
-            Refusal::ContentChanged { memory, actual: Sha256::of(b"") },
-            Refusal::PathOccupied { wanted: path("/a/b"), by: memory, at: path("/a") },
-            Refusal::MemoryLimit { limit: 10_000 },
-            Refusal::StoreLimit { limit: 1_000 },
-            Refusal::StoreBytesLimit { limit: 104_857_600 },
-            Refusal::VersionLimit { limit: 250_000 },
-            Refusal::VersionIsHead(version),
-            Refusal::VersionNotRestorable(version),
-        ]
-    }
+    use stele_core::samples::{failures, refusals};
 
     #[test]
     fn the_whole_table_of_errors() {
-        let failures = [
-            StorageError::Overloaded,
-            StorageError::RedactionPending,
-            StorageError::Full,
-            StorageError::Unavailable(None),
-            StorageError::Corrupt("v of memory m".into()),
-            StorageError::Internal("cause".into()),
-        ];
         let errors =
-            refusals().into_iter().map(ApiError::from).chain(failures.into_iter().map(ApiError::from));
+            refusals().into_iter().map(ApiError::from).chain(failures().into_iter().map(ApiError::from));
         let rows = errors.map(|e| {
             let (code, retry) = (e.code.unwrap_or("-"), e.retry_after.map_or("-".into(), |s| s.to_string()));
             format!(

@@ -18,11 +18,12 @@ use stele_core::text::{Content, Summary};
 use stele_http::body;
 use stele_http::cursor::{List, path_position};
 use stele_http::query::Query;
+use stele_http::reply::{bytes, json};
 
 use crate::context::{Call, page_cursor, read_cursor};
 use crate::error::ApiError;
 use crate::id::Prefixed;
-use crate::view::{DeletedView, EntryView, MemoryView, PageView, PrefixView, View, bytes, json};
+use crate::view::{DeletedView, EntryView, MemoryView, PageView, PrefixView, View};
 
 type Answer = Result<Response, ApiError>;
 
@@ -179,15 +180,12 @@ pub(crate) async fn list(call: Call) -> Answer {
     let list = list.of_store(store);
     query.after = read_cursor(&call.query, &list, path_position)?;
     let page = call.stele.memory_list(&call.caller, store, query).await?;
-    let last = page.items.last().map(|entry| match entry {
-        MemoryEntry::Memory { memory, .. } => memory.path.as_str().as_bytes().to_vec(),
-        MemoryEntry::Directory(path) => path.as_bytes().to_vec(),
-    });
+    let last = page.items.last().map(|entry| entry.path().as_bytes().to_vec());
     let data = page.items.iter().map(|entry| match entry {
         MemoryEntry::Memory { memory, content, .. } => {
             EntryView::Memory(MemoryView::of(memory, content.as_ref()))
         }
-        MemoryEntry::Directory(path) => EntryView::Prefix(PrefixView::of(path)),
+        MemoryEntry::Directory { path, .. } => EntryView::Prefix(PrefixView::of(path)),
     });
     Ok(json(bytes(&PageView { data: data.collect(), next_page: page_cursor(&list, page.more, last) })))
 }

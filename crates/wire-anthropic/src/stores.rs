@@ -15,11 +15,12 @@ use stele_core::storage::Changed;
 use stele_core::text::{Description, MetadataPatch, Name};
 use stele_http::body;
 use stele_http::cursor::{List, store_key, store_position};
+use stele_http::reply::{bytes, json};
 
 use crate::context::{Call, object, page_cursor, read_cursor};
 use crate::error::ApiError;
 use crate::id::Prefixed;
-use crate::view::{DeletedView, PageView, StoreView, bytes, json};
+use crate::view::{DeletedView, PageView, StoreView};
 
 type Answer = Result<Response, ApiError>;
 
@@ -37,16 +38,11 @@ struct CreateStore {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct UpdateStore {
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "body::given")]
     name: Option<Option<String>>,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "body::given")]
     description: Option<Option<String>>,
     metadata: Option<Pairs>,
-}
-
-/// Tells a field that is `null` from one that is not there.
-fn given<'de, D: serde::Deserializer<'de>>(field: D) -> Result<Option<Option<String>>, D::Error> {
-    Option::deserialize(field).map(Some)
 }
 
 fn parse_name(name: &str) -> Result<Name, Refusal> {
@@ -138,7 +134,8 @@ pub(crate) async fn list(call: Call) -> Answer {
     let limit = call.query.number("limit", 1, 100, 20)?;
     let created =
         Created { from: call.query.time("created_at[gte]")?, to: call.query.time("created_at[lte]")? };
-    let filter = StoreFilter { include_archived: call.query.flag("include_archived")?, created };
+    let include_archived = call.query.flag("include_archived")?;
+    let filter = StoreFilter { include_archived, created, ..StoreFilter::default() };
     let list = List::new(&["anthropic stores", &format!("{filter:?}")]);
     let after = read_cursor(&call.query, &list, |key| store_position(&key))?;
     let page = call.stele.store_list(&call.caller, filter, after, limit).await?;

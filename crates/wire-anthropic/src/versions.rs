@@ -10,12 +10,13 @@ use stele_core::model::Operation;
 use stele_core::refusal::Refusal;
 use stele_http::cursor::{List, sequence_position};
 use stele_http::query::Query;
+use stele_http::reply::{bytes, json};
 
 use crate::context::{Call, page_cursor, read_cursor};
 use crate::error::ApiError;
 use crate::id::{Prefixed, read_session};
 use crate::memories::FULL_PAGE;
-use crate::view::{PageView, VersionView, View, bytes, json, operation};
+use crate::view::{PageView, VersionView, View, operation};
 
 type Answer = Result<Response, ApiError>;
 

@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use axum::http::HeaderValue;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::Serialize;
 use stele_core::model::{Actor, Memory, Operation, Store, Version};
 use stele_core::refusal::Refusal;
 use stele_http::query::Query;
+use stele_http::reply::text;
 
 use crate::id::Prefixed;
 
@@ -32,18 +30,6 @@ impl View {
             Some(_) => Err(Refusal::shape("view", "must be basic or full")),
         }
     }
-}
-
-/// The JSON of a response body.
-pub(crate) fn bytes(value: &impl Serialize) -> Bytes {
-    serde_json::to_vec(value).expect("a view is always JSON").into()
-}
-
-/// A response with a ready JSON body.
-pub(crate) fn json(body: Bytes) -> Response {
-    let mut response = body.into_response();
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
 }
 
 #[derive(Serialize)]
@@ -102,10 +88,6 @@ impl<'a> MemoryView<'a> {
             updated_at: memory.updated_at.to_string(),
         }
     }
-}
-
-fn text(content: &Bytes) -> &str {
-    std::str::from_utf8(content).expect("contents are UTF-8, and their hash was checked when they were read")
 }
 
 #[derive(Serialize)]

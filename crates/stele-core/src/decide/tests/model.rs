@@ -179,6 +179,7 @@ impl Model {
             memory,
             version: version.map(|new| (new.version.clone(), new.summary.clone())),
             occupant: occupant.map(|(path, current)| Occupant { id: current.memory.id, path: path.clone() }),
+            memories_cap: None,
         }
     }
 

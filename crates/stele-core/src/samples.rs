@@ -1,0 +1,88 @@
+//! One of each refusal and failure, for the tests that print a dialect's whole table of errors.
+
+use crate::access::{Forbidden, Permission, Requirement};
+use crate::hash::Sha256;
+use crate::id::{AgentId, KeyId, MemoryId, StoreId, VersionId, WorkspaceId};
+use crate::path::MemoryPath;
+use crate::refusal::Refusal;
+use crate::storage::StorageError;
+use crate::text::TextError;
+
+/// One of each refusal, and of those that a dialect may tell apart.
+pub fn refusals() -> Vec<Refusal> {
+    let (store, memory, version) =
+        (StoreId::from_bytes([1; 16]), MemoryId::from_bytes([2; 16]), VersionId::from_bytes([3; 16]));
+    let path = |text| MemoryPath::parse(text).expect("a path");
+    let all = vec![
+        Refusal::Forbidden(Forbidden(Requirement::Permission(Permission::Delete))),
+        Refusal::shape("limit", "must be a whole number from 1 to 100"),
+        Refusal::invalid("content", TextError::TooLarge { max: 102_400, actual: 102_401 }),
+        Refusal::StoreNotFound(store),
+        Refusal::MemoryNotFound(memory),
+        Refusal::PathNotFound,
+        Refusal::VersionNotFound(version),
+        Refusal::KeyNotFound(KeyId::from_bytes([4; 16])),
+        Refusal::AgentNotFound(AgentId::from_bytes([5; 16])),
+        Refusal::WorkspaceNotFound(WorkspaceId::from_bytes([6; 16])),
+        Refusal::StoreArchived(store),
+        Refusal::StoreLearned(store),
+        Refusal::ContentChanged { memory, actual: Sha256::of(b"") },
+        Refusal::PathOccupied { wanted: path("/a/b"), by: memory, at: path("/a") },
+        Refusal::MemoryLimit { limit: 10_000 },
+        Refusal::StoreLimit { limit: 1_000 },
+        Refusal::StoreBytesLimit { limit: 104_857_600 },
+        Refusal::VersionLimit { limit: 250_000 },
+        Refusal::VersionIsHead(version),
+        Refusal::VersionNotRestorable(version),
+    ];
+    all.iter().for_each(listed);
+    all
+}
+
+/// A variant that is not named here does not compile: name it, and add one of it above.
+fn listed(refusal: &Refusal) {
+    match refusal {
+        Refusal::Forbidden(_)
+        | Refusal::Invalid { .. }
+        | Refusal::StoreNotFound(_)
+        | Refusal::MemoryNotFound(_)
+        | Refusal::PathNotFound
+        | Refusal::VersionNotFound(_)
+        | Refusal::KeyNotFound(_)
+        | Refusal::AgentNotFound(_)
+        | Refusal::WorkspaceNotFound(_)
+        | Refusal::StoreArchived(_)
+        | Refusal::StoreLearned(_)
+        | Refusal::ContentChanged { .. }
+        | Refusal::PathOccupied { .. }
+        | Refusal::MemoryLimit { .. }
+        | Refusal::StoreLimit { .. }
+        | Refusal::StoreBytesLimit { .. }
+        | Refusal::VersionLimit { .. }
+        | Refusal::VersionIsHead(_)
+        | Refusal::VersionNotRestorable(_) => {}
+    }
+}
+
+/// One of each failure of the storage.
+pub fn failures() -> Vec<StorageError> {
+    let all = vec![
+        StorageError::Overloaded,
+        StorageError::RedactionPending,
+        StorageError::Full,
+        StorageError::Unavailable(None),
+        StorageError::Corrupt("v of memory m".into()),
+        StorageError::Internal("cause".into()),
+    ];
+    for failure in &all {
+        match failure {
+            StorageError::Overloaded
+            | StorageError::RedactionPending
+            | StorageError::Full
+            | StorageError::Unavailable(_)
+            | StorageError::Corrupt(_)
+            | StorageError::Internal(_) => {}
+        }
+    }
+    all
+}
