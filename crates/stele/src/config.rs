@@ -8,6 +8,7 @@ use serde::Deserialize;
 use stele_core::limits::Limits;
 use store_sqlite::Compression;
 use tracing::level_filters::LevelFilter;
+use wire_recursion::ErrorCodes;
 
 use crate::cli::ServeFlags;
 
@@ -27,6 +28,8 @@ pub(crate) struct Config {
     pub(crate) sweep_secs: u64,
     /// Bytes of ready response bodies kept in memory.
     pub(crate) body_cache_bytes: u64,
+    /// Of the Recursion dialect.
+    pub(crate) error_codes: ErrorCodes,
 }
 
 /// The settings that a file or the environment may give; unknown ones in a file are errors.
@@ -45,6 +48,7 @@ struct Settings {
     max_stores_per_workspace: Option<u64>,
     max_bytes_per_store: Option<u64>,
     max_versions_per_store: Option<u64>,
+    error_codes: Option<String>,
 }
 
 /// A source of environment variables, so that tests have their own.
@@ -116,6 +120,7 @@ fn env_settings(env: Env<'_>) -> anyhow::Result<Settings> {
         max_stores_per_workspace: number(env, "STELE_MAX_STORES_PER_WORKSPACE")?,
         max_bytes_per_store: number(env, "STELE_MAX_BYTES_PER_STORE")?,
         max_versions_per_store: number(env, "STELE_MAX_VERSIONS_PER_STORE")?,
+        error_codes: env("STELE_ERROR_CODES"),
     })
 }
 
@@ -154,6 +159,7 @@ impl Config {
             limits,
             sweep_secs: over.sweep_seconds.or(file.sweep_seconds).unwrap_or(3600).max(1),
             body_cache_bytes: over.body_cache_bytes.or(file.body_cache_bytes).unwrap_or(BODY_CACHE_BYTES),
+            error_codes: error_codes(over.error_codes.or(file.error_codes).as_deref().unwrap_or("seed"))?,
         })
     }
 }
@@ -184,6 +190,10 @@ fn compression(text: &str) -> anyhow::Result<Compression> {
         "off" => Ok(Compression::Off),
         other => bail!("the compression must be on or off, not {other:?}"),
     }
+}
+
+fn error_codes(text: &str) -> anyhow::Result<ErrorCodes> {
+    ErrorCodes::parse(text).with_context(|| format!("the error codes must be seed or sdk, not {text:?}"))
 }
 
 #[cfg(test)]
@@ -228,5 +238,6 @@ mod tests {
         let number = text("", &[("HOME", "/x"), ("STELE_SWEEP_SECONDS", "soon")], ServeFlags::default());
         assert!(number.contains("STELE_SWEEP_SECONDS"), "{number}");
         assert!(text("log = 'loud'\n", &home, ServeFlags::default()).contains("loud"));
+        assert!(text("error_codes = 'all'\n", &home, ServeFlags::default()).contains("seed or sdk"));
     }
 }

@@ -53,7 +53,9 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     );
     tracing::info!(%address, stores = storage.store_count().await?, "listening");
     let sweeper = tokio::spawn(sweep(stele.clone(), Duration::from_secs(config.sweep_secs), purge_wanted));
-    let router = stele_http::router::router(stele.clone(), [wire_anthropic::routes(stele)]);
+    let dialects =
+        [wire_anthropic::routes(stele.clone()), wire_recursion::routes(stele.clone(), config.error_codes)];
+    let router = stele_http::router::router(stele, dialects);
     greet(address, &config.data_dir);
     stele_http::serve::serve(listener, router, stop_signal()?).await;
     sweeper.abort();
