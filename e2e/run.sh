@@ -77,11 +77,24 @@ run_typescript() {
   return "$status"
 }
 
+# The folders of Python tests: both dialects, unless an argument names a file that only one of them has.
+python_folders() {
+  local folder argument
+  for folder in anthropic recursion; do
+    for argument in "$@"; do
+      case $argument in test_*) [ -e "$here/$folder/${argument%%::*}" ] || continue 2 ;; esac
+    done
+    echo "$folder"
+  done
+}
+
 run_python() {
-  local status=0
+  local folder=$1 status=0
+  shift
   # Compiled files would land in a tree that may belong to somebody else.
-  (cd "$here/anthropic" && PYTHONDONTWRITEBYTECODE=1 "$venv/bin/python" -m pytest -p no:cacheprovider --quiet "$@") \
-    | tee "$work/pytest.log" || status=$?
+  (cd "$here/$folder" && PYTHONDONTWRITEBYTECODE=1 "$venv/bin/python" -m pytest -p no:cacheprovider --quiet "$@") \
+    | tee "$work/$folder.log" || status=$?
+  closing+="e2e: pytest, $folder: $(tail -n 1 "$work/$folder.log")"$'\n'
   return "$status"
 }
 
@@ -99,7 +112,8 @@ trap 'stop_server; rm -rf "$work"' EXIT
 
 failed=()
 run_typescript || failed+=(typescript)
-run_python "$@" || failed+=(python)
-echo "e2e: pytest: $(tail -n 1 "$work/pytest.log")"
+closing=
+for folder in $(python_folders "$@"); do run_python "$folder" "$@" || failed+=("$folder"); done
+printf %s "$closing"
 [ ${#failed[@]} -eq 0 ] || { echo "e2e: failed: ${failed[*]}"; exit 1; }
 echo "e2e: all passed"

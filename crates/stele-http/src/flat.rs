@@ -215,10 +215,21 @@ pub fn render(mut response: Response, request_id: &str) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http_body_util::BodyExt;
     use stele_core::samples::{failures, refusals};
 
-    #[test]
-    fn the_whole_table_of_errors() {
+    /// What goes out for an error: status, `retry-after` and body.
+    async fn sent(error: FlatError) -> (u16, Option<String>, Value) {
+        let response = render(error.into_response(), "req_1");
+        assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
+        let retry = response.headers().get(RETRY_AFTER).map(|v| v.to_str().expect("digits").to_owned());
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await.expect("a whole body").to_bytes();
+        (status, retry, serde_json::from_slice(&body).expect("JSON"))
+    }
+
+    #[tokio::test]
+    async fn the_whole_table_of_errors() {
         let edges: Vec<FlatError> = vec![
             Unknown::Unauthenticated.into(),
             ShapeError::NotAnObject("the body must be a JSON object".into()).into(),
@@ -232,11 +243,21 @@ mod tests {
         ];
         let errors =
             refusals().into_iter().map(FlatError::from).chain(failures().into_iter().map(FlatError::from));
-        let rows = errors.chain(edges).map(|e| {
-            let retry = e.retry_after.map_or("-".into(), |s| s.to_string());
-            let details = Value::Object(e.details);
-            format!("{} {} retry-after={retry} {details}\n  {}\n", e.status.as_u16(), e.code, e.message)
-        });
-        insta::assert_snapshot!(rows.collect::<String>());
+        let mut rows = String::new();
+        for error in errors.chain(edges) {
+            let (status, retry, body) = sent(error).await;
+            assert_eq!(body["details"]["requestId"], "req_1");
+            let mut details = body["details"].as_object().expect("an object").clone();
+            details.remove("requestId");
+            let (code, message) = (body["code"].as_str(), body["message"].as_str());
+            rows += &format!(
+                "{status} {} retry-after={} {}\n  {}\n",
+                code.expect("a text"),
+                retry.as_deref().unwrap_or("-"),
+                Value::Object(details),
+                message.expect("a text")
+            );
+        }
+        insta::assert_snapshot!(rows);
     }
 }
