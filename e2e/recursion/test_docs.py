@@ -15,18 +15,37 @@ PAGE = (ROOT / "docs/API.md").read_text()
 BLOCKS = re.findall(r"^```bash\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.skipif(not all(map(shutil.which, ("bash", "curl", "jq"))), reason="needs bash, curl and jq")
-def test_the_commands_of_the_page_work_one_after_the_other(fresh_server, tmp_path):
-    server = fresh_server()
-    script = "".join(BLOCKS)
+needs_shell = pytest.mark.skipif(
+    not all(map(shutil.which, ("bash", "curl", "jq"))), reason="needs bash, curl and jq"
+)
+
+
+def typed(script: str, server, folder) -> Api:
+    """Runs what a page says to type, with the server's own address and key."""
     script = script.replace("http://127.0.0.1:7878", server.url)
     script = script.replace("~/.local/share/stele/admin-key", str(server.data_dir / "admin-key"))
     assert server.url in script and str(server.data_dir) in script
     done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        ["bash", "-euo", "pipefail", "-c", script], cwd=folder, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    api = Api(Wire(server.port, server.admin_key))
+    return Api(Wire(server.port, server.admin_key))
+
+
+@needs_shell
+def test_the_quick_start_of_the_front_page_works(fresh_server, tmp_path):
+    page = (ROOT / "README.md").read_text()
+    settings = re.search(r"^URL=.*\nKEY=.*\n", page, re.MULTILINE)[0]
+    block = page.split("### Through Recursion's API")[1].split("```sh\n")[1].split("```")[0]
+    api = typed(settings + block, fresh_server(), tmp_path)
+    (store,) = api.ok("GET", STORES, query={"status": "archived"})["memory_stores"]
+    versions = api.ok("GET", f"{STORES}/{store['memory_store_id']}/memory_versions")["memory_versions"]
+    assert ["redacted_at" in v for v in versions] == [False, False, True]
+
+
+@needs_shell
+def test_the_commands_of_the_page_work_one_after_the_other(fresh_server, tmp_path):
+    api = typed("".join(BLOCKS), fresh_server(), tmp_path)
     (store,) = api.ok("GET", STORES, query={"status": "archived"})["memory_stores"]
     assert (store["slug"], store["memory_count"]) == ("release-policy", 2)
     versions = api.ok("GET", f"{STORES}/{store['memory_store_id']}/memory_versions")["memory_versions"]

@@ -246,3 +246,68 @@ pub(crate) struct VersionsView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next_cursor: Option<String>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stele_core::hash::Sha256;
+    use stele_core::id::{KeyId, MemoryId, ServiceAccountId, SessionId, StoreId, UserId, VersionId};
+    use stele_core::model::{Recorded, Redaction, Version};
+    use stele_core::path::MemoryPath;
+    use stele_core::time::Timestamp;
+
+    fn version(author: Actor, operation: Operation) -> VersionText {
+        let recorded = Recorded { content_sha256: Sha256::of(b"text"), size_bytes: 4 };
+        let version = Version {
+            id: VersionId::from_bytes([1; 16]),
+            store: StoreId::from_bytes([2; 16]),
+            memory: MemoryId::from_bytes([3; 16]),
+            sequence: 7,
+            operation,
+            created_at: Timestamp::from_micros(1_790_604_131_123_456),
+            author,
+            path: MemoryPath::parse("/a.md").ok(),
+            recorded: Some(recorded),
+            redaction: None,
+        };
+        let summary = Some(Summary::empty());
+        VersionText { version, summary, reason: Some("why".into()), content: Some("text".into()) }
+    }
+
+    fn json_of(text: &VersionText) -> String {
+        serde_json::to_string_pretty(&VersionView::of(WorkspaceId::from_bytes([9; 16]), text)).expect("JSON")
+    }
+
+    #[test]
+    fn a_version_by_each_kind_of_author() {
+        let authors = [
+            Actor::ApiKey(KeyId::from_bytes([4; 16])),
+            Actor::Session(SessionId::from_bytes([5; 16])),
+            Actor::User(UserId::from_bytes([6; 16])),
+            Actor::ServiceAccount(ServiceAccountId::from_bytes([7; 16])),
+        ];
+        let views = authors.map(|author| json_of(&version(author, Operation::Updated)));
+        insta::assert_snapshot!(views.join("\n"));
+    }
+
+    #[test]
+    fn a_version_redacted_through_the_other_dialect_and_a_deletion() {
+        let author = Actor::ApiKey(KeyId::from_bytes([4; 16]));
+        let mut redacted = version(author, Operation::Created);
+        redacted.version.redaction =
+            Some(Redaction { at: Timestamp::from_micros(1_790_604_131_000_000), by: author });
+        redacted.version.recorded = None;
+        redacted.version.path = None;
+        (redacted.summary, redacted.reason, redacted.content) = (None, None, None);
+        let mut deletion = version(author, Operation::Deleted);
+        deletion.version.recorded = None;
+        (deletion.summary, deletion.reason, deletion.content) = (None, None, None);
+        insta::assert_snapshot!([redacted, deletion].map(|text| json_of(&text)).join("\n"));
+    }
+
+    #[test]
+    fn operations_have_the_names_of_this_dialect() {
+        let names = Operation::ALL.map(operation);
+        assert_eq!(names, ["create", "update", "rename", "delete", "create"]);
+    }
+}
