@@ -52,8 +52,16 @@ impl ErrorCodes {
 /// What [`pass`] needs.
 #[derive(Clone)]
 pub(crate) struct Door {
-    pub(crate) stele: Arc<Stele>,
-    pub(crate) codes: ErrorCodes,
+    stele: Arc<Stele>,
+    codes: ErrorCodes,
+    tenant: HeaderValue,
+}
+
+impl Door {
+    pub(crate) fn new(stele: Arc<Stele>, codes: ErrorCodes) -> Self {
+        let tenant = id_value(&stele.installation().organization.to_string());
+        Self { stele, codes, tenant }
+    }
 }
 
 /// Lets a request in, unknown routes too, and puts on its answer what every answer carries.
@@ -80,7 +88,7 @@ pub(crate) async fn pass(State(door): State<Door>, mut request: Request, next: N
     }
     let headers = response.headers_mut();
     headers.insert("recursion-organization-id", id_value(&organization.to_string()));
-    headers.insert("recursion-tenant-id", id_value(&installation.organization.to_string()));
+    headers.insert("recursion-tenant-id", door.tenant);
     response
 }
 
@@ -90,10 +98,8 @@ fn id_value(id: &str) -> HeaderValue {
 
 /// Checks the selectors: what is named must be the key's. spec/recursion.md 2.
 fn selected(headers: &HeaderMap, own: WorkspaceId, tenant: OrganizationId) -> Result<(), FlatError> {
-    let organization = own.to_string();
-    selects(headers, ORGANIZATION, |named| named == "default" || named == organization)?;
-    let tenant = tenant.to_string();
-    selects(headers, TENANT, |named| named == tenant)
+    selects(headers, ORGANIZATION, |named| named == "default" || named == own.to_string())?;
+    selects(headers, TENANT, |named| named == tenant.to_string())
 }
 
 fn selects(headers: &HeaderMap, name: &str, fits: impl Fn(&str) -> bool) -> Result<(), FlatError> {

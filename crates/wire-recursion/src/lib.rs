@@ -41,6 +41,6 @@ pub fn routes(stele: Arc<Stele>, codes: ErrorCodes) -> Router {
         .fallback(|| async { FlatError::no_route() })
         .method_not_allowed_fallback(|| async { FlatError::no_method() })
         .with_state(stele.clone())
-        .layer(from_fn_with_state(door::Door { stele, codes }, door::pass));
+        .layer(from_fn_with_state(door::Door::new(stele, codes), door::pass));
     Router::new().nest("/managed-agents/v1", v1)
 }
