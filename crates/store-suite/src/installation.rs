@@ -37,7 +37,7 @@ pub(crate) async fn an_installation_has_its_workspace_and_key(factory: &dyn Stor
     let (made, workspace, secret) = install(&world).await;
     assert_eq!(made.first_workspace, workspace.id);
     assert_eq!(sound(world.storage.installation().await), Some(made));
-    assert_eq!(workspaces(&world).await, [workspace.clone()]);
+    assert_eq!(workspaces(&world).await, std::slice::from_ref(&workspace));
     let key = sound(world.storage.key_by_hash(secret.hash()).await).expect("the admin key");
     assert_eq!(key.workspace, workspace.id);
     assert_eq!(sound(world.storage.key_list(workspace.id).await), [key]);

@@ -67,11 +67,14 @@ pub trait StoreFactory: Sync {
     fn open(&self, options: Options) -> Answer<'_, Opened>;
 }
 
+/// What a case does with a factory.
+type Body = for<'a> fn(&'a dyn StoreFactory) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
+
 /// One case: its name, `area::sentence`, and what it does.
 pub struct Case {
     /// Its name.
     pub name: &'static str,
-    body: for<'a> fn(&'a dyn StoreFactory) -> Pin<Box<dyn Future<Output = ()> + 'a>>,
+    body: Body,
 }
 
 /// All cases.

@@ -42,7 +42,8 @@ pub(crate) async fn each_change_writes_one_version_that_says_what_who_and_when(f
     let world = World::open(factory).await;
     let (store, a, b) = with_history(&world).await;
     let start = store.store().await.created_at.as_micros();
-    let expected: [(MemoryId, Operation, u64, &str, Option<&str>, Option<&str>); 7] = [
+    type Row<'a> = (MemoryId, Operation, u64, &'a str, Option<&'a str>, Option<&'a str>);
+    let expected: [Row<'_>; 7] = [
         (a, Operation::Created, 0, "/a", Some("about it"), Some("a one")),
         (b, Operation::Created, 1, "/b", Some("about it"), Some("b one")),
         (a, Operation::Updated, 2, "/a", Some("about it"), Some("a two")),
