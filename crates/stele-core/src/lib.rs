@@ -11,6 +11,8 @@ pub mod id;
 pub mod key;
 pub mod limits;
 pub mod list;
+pub mod merge;
+pub mod meter;
 pub mod model;
 pub mod path;
 pub mod refusal;

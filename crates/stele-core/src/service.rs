@@ -14,6 +14,7 @@ use crate::id::{KeyId, MemoryId, OrganizationId, StoreId, VersionId, WorkspaceId
 use crate::key::{ApiKey, Contract, KeyHash, Secret};
 use crate::limits::Limits;
 use crate::list::{Depth, Detail, MemoryEntry, MemoryQuery, Page, StoreFilter, StorePosition, VersionQuery};
+use crate::meter;
 use crate::model::{Origin, Status, Store, VersionText};
 use crate::path::PathPrefix;
 use crate::refusal::Refusal;
@@ -356,6 +357,9 @@ impl Stele {
         if deletes_store && result.is_ok() {
             (self.purge_wanted)();
         }
+        if redacted.is_some() && result.is_ok() {
+            meter::REDACTIONS.count();
+        }
         // Also after an error: a pending redaction is committed all the same.
         if let Some(version) = redacted {
             self.forget_bodies(version);
@@ -382,6 +386,11 @@ impl Stele {
             MemoryRef::Path(_) => Refusal::PathNotFound,
         };
         let found = self.storage.memory_get(caller.workspace, store, memory, detail, known).await?;
+        match &found {
+            Lookup::Found(MemoryRead::Known(_)) => meter::BODY_CACHE_HITS.count(),
+            Lookup::Found(MemoryRead::Read { .. }) if form.is_some() => meter::BODY_CACHE_MISSES.count(),
+            _ => {}
+        }
         Ok(found_in(store, found, missing)?)
     }
 
@@ -598,6 +607,14 @@ impl Stele {
     /// The storage's.
     pub async fn purge(&self) -> Result<Swept, StorageError> {
         self.storage.purge().await
+    }
+
+    /// How many stores there are in all workspaces: a figure for the operator, not for callers.
+    ///
+    /// # Errors
+    /// The storage's.
+    pub async fn store_count(&self) -> Result<u64, StorageError> {
+        self.storage.store_count().await
     }
 
     /// Whether the storage can serve.

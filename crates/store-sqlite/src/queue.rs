@@ -5,6 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use stele_core::id::WorkspaceId;
+use stele_core::meter;
 
 /// Most jobs that wait in all.
 const MOST: usize = 8_192;
@@ -105,7 +106,9 @@ impl<J> Queue<J> {
                 }
             };
         }
-        Taken::Batch(waiting.next_batch(most))
+        let batch = waiting.next_batch(most);
+        meter::WRITE_QUEUE.set(waiting.count as u64);
+        Taken::Batch(batch)
     }
 
     /// Takes no more jobs; what waits is still handed out.

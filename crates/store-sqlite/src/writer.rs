@@ -9,6 +9,7 @@ use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
+use stele_core::meter;
 use stele_core::storage::StorageError;
 use tokio::sync::oneshot;
 
@@ -214,7 +215,11 @@ impl Thread {
     }
 
     fn commit(&mut self, mut batch: Vec<Job>) {
-        if let Err(error) = self.run_batch(&mut batch) {
+        meter::BATCHES.record(batch.len() as u64);
+        let began = Instant::now();
+        let ran = self.run_batch(&mut batch);
+        meter::COMMITS.record_micros(began.elapsed());
+        if let Err(error) = ran {
             if !self.connection.is_autocommit() {
                 // The transaction is over either way; a failed rollback would say so again at the next BEGIN.
                 let _ = self.connection.execute_batch("ROLLBACK");
@@ -283,6 +288,7 @@ impl Thread {
     /// Keeps the log short: merged in passing, and begun again where steady readers keep that from happening.
     fn tend_log(&self) {
         let tended = self.log().and_then(|log| {
+            meter::WAL_PAGES.set(u64::try_from(log.pages).unwrap_or(0));
             if log.pages - log.merged < MERGE_PAGES && log.pages < RESTART_PAGES {
                 return Ok(());
             }
