@@ -5,6 +5,7 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
+use stele_core::meter;
 use stele_core::refusal::Refusal;
 use stele_core::storage::{Error, StorageError};
 
@@ -199,9 +200,28 @@ impl IntoResponse for FlatError {
     }
 }
 
+/// The name and schema of the envelope, for `/openapi.json`.
+pub fn schema() -> (&'static str, Value) {
+    let schema = json!({
+        "type": "object",
+        "required": ["code", "message", "details"],
+        "properties": {
+            "code": {"type": "string"},
+            "message": {"type": "string"},
+            "details": {
+                "type": "object",
+                "required": ["requestId"],
+                "properties": {"requestId": {"type": "string"}, "field": {"type": "string"}},
+            },
+        },
+    });
+    ("FlatError", schema)
+}
+
 /// Writes the body of an error that a handler answered with.
 pub fn render(mut response: Response, request_id: &str) -> Response {
     let Some(mut error) = response.extensions_mut().remove::<FlatError>() else { return response };
+    meter::refused(error.code);
     error.details.insert("requestId".into(), Value::String(request_id.into()));
     let body = json!({"code": error.code, "message": error.message, "details": error.details});
     *response.body_mut() = body.to_string().into();

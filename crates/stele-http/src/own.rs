@@ -4,13 +4,13 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Path};
-use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, get, post};
-use axum::{Json, Router};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stele_core::access::{Action, Caller, Grant, Permission, Permissions, Resource, Role};
 use stele_core::id::{KeyId, WorkspaceId};
@@ -21,32 +21,85 @@ use stele_core::storage::{Workspace, WorkspacePatch};
 use stele_core::text::Name;
 use stele_core::time::Timestamp;
 
-use crate::flat::FlatError;
+use crate::flat::{self, FlatError};
+use crate::openapi::{Endpoint, Family, PRINTABLE, Param};
 use crate::{auth, body};
 
 type Answer = Result<Response, FlatError>;
 
-/// The routes.
-pub fn routes(stele: Arc<Stele>) -> Router {
-    Router::new()
-        .route("/stele/v1/api_keys", get(list_keys).post(create_key))
-        .route("/stele/v1/api_keys/{api_key_id}", delete(revoke_key))
-        .route("/stele/v1/workspaces", get(list_workspaces).post(create_workspace))
-        .route("/stele/v1/workspaces/{workspace_id}", post(update_workspace))
-        .with_state(stele)
+static OWN: Family = Family {
+    tag: "Keys and workspaces",
+    about: "Stele's own routes, for admins.",
+    headers: Vec::new,
+    error: flat::schema,
+    statuses: &[400, 401, 403, 404, 500, 503],
+    keyed: true,
+};
+
+/// The routes with what is said of them.
+pub(crate) fn endpoints() -> Vec<Endpoint> {
+    let (keys, workspaces) = ("/stele/v1/api_keys", "/stele/v1/workspaces");
+    let uuid = serde_json::json!({"type": "string", "format": "uuid"});
+    vec![
+        Endpoint::new(Method::GET, keys, "list_api_keys", &OWN, list_keys)
+            .about("List the workspace's keys that work, without their secrets.")
+            .answers::<KeysView>(200),
+        Endpoint::new(Method::POST, keys, "create_api_key", &OWN, create_key)
+            .about("Make a key; the answer alone shows it.")
+            .takes::<CreateKey>()
+            .answers::<KeyView>(201)
+            .or(&[408, 413]),
+        Endpoint::new(Method::DELETE, "/stele/v1/api_keys/{api_key_id}", "revoke_api_key", &OWN, revoke_key)
+            .about("Revoke a key.")
+            .params([Param::path("api_key_id", "The key's id.", uuid.clone())])
+            .answers_plain(204, ""),
+        Endpoint::new(Method::GET, workspaces, "list_workspaces", &OWN, list_workspaces)
+            .about("List the workspaces; for admins of the first one.")
+            .answers::<WorkspacesView>(200),
+        Endpoint::new(Method::POST, workspaces, "create_workspace", &OWN, create_workspace)
+            .about("Make a workspace; the answer alone shows its admin key.")
+            .takes::<CreateWorkspace>()
+            .answers::<WorkspaceView>(201)
+            .or(&[408, 413]),
+        Endpoint::new(
+            Method::POST,
+            "/stele/v1/workspaces/{workspace_id}",
+            "update_workspace",
+            &OWN,
+            update_workspace,
+        )
+        .about("Change the name or the cap of a workspace; for admins of the first one.")
+        .params([Param::path("workspace_id", "The workspace's id.", uuid)])
+        .takes::<UpdateWorkspace>()
+        .answers::<WorkspaceView>(200)
+        .or(&[408, 413]),
+    ]
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("not" = {"required": ["role", "permissions"]}))]
 struct CreateKey {
+    /// 1 to 255 characters, no control characters.
+    #[schemars(length(min = 1, max = 255), regex(pattern = PRINTABLE))]
     name: String,
+    /// admin, developer (the default), contributor or reader.
+    #[schemars(extend("enum" = ["admin", "developer", "contributor", "reader", null]))]
     role: Option<String>,
+    /// Some of read, create, update and delete, instead of a role.
+    #[schemars(length(min = 1), inner(regex(pattern = "^(read|create|update|delete)$")))]
     permissions: Option<Vec<String>>,
+    /// recursion-0.0 or recursion-0.14.
+    #[schemars(extend("enum" = ["recursion-0.0", "recursion-0.14", null]))]
     contract: Option<String>,
+    /// An RFC 3339 time.
+    #[schemars(extend("format" = "date-time"))]
     expires_at: Option<String>,
 }
 
-#[derive(Serialize)]
+/// A key, its secret only where it was just made.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ApiKey")]
 struct KeyView {
     api_key_id: String,
     name: String,
@@ -60,6 +113,12 @@ struct KeyView {
     created_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ApiKeys")]
+struct KeysView {
+    api_keys: Vec<KeyView>,
 }
 
 impl KeyView {
@@ -157,8 +216,8 @@ async fn create_key(Call { stele, caller }: Call, body: Body) -> Answer {
 
 async fn list_keys(Call { stele, caller }: Call) -> Answer {
     let keys = stele.key_list(&caller).await?;
-    let views: Vec<_> = keys.iter().map(|key| KeyView::of(key, None)).collect();
-    Ok(Json(serde_json::json!({"api_keys": views})).into_response())
+    let api_keys = keys.iter().map(|key| KeyView::of(key, None)).collect();
+    Ok(Json(KeysView { api_keys }).into_response())
 }
 
 async fn revoke_key(Call { stele, caller }: Call, Path(id): Path<String>) -> Answer {
@@ -168,23 +227,32 @@ async fn revoke_key(Call { stele, caller }: Call, Path(id): Path<String>) -> Ans
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CreateWorkspace {
+    /// 1 to 255 characters, no control characters.
+    #[schemars(length(min = 1, max = 255), regex(pattern = PRINTABLE))]
     name: String,
+    /// Instead of the server's cap.
+    #[schemars(range(min = 1, max = i64::MAX as u64))]
     max_memories_per_store: Option<u64>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct UpdateWorkspace {
+    /// 1 to 255 characters, no control characters.
+    #[schemars(length(min = 1, max = 255), regex(pattern = PRINTABLE))]
     name: Option<String>,
     /// `null` goes back to the server's cap.
     #[serde(default, deserialize_with = "body::given")]
+    #[schemars(with = "Option<u64>", range(min = 1, max = i64::MAX as u64))]
     max_memories_per_store: Option<Option<u64>>,
 }
 
-#[derive(Serialize)]
+/// A workspace, its admin key only where it was just made.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Workspace")]
 struct WorkspaceView {
     workspace_id: String,
     name: String,
@@ -194,6 +262,12 @@ struct WorkspaceView {
     max_memories_per_store: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Workspaces")]
+struct WorkspacesView {
+    workspaces: Vec<WorkspaceView>,
 }
 
 impl WorkspaceView {
@@ -242,6 +316,6 @@ fn parse_cap(cap: Option<u64>) -> Result<Option<u64>, Refusal> {
 
 async fn list_workspaces(Call { stele, caller }: Call) -> Answer {
     let workspaces = stele.workspace_list(&caller).await?;
-    let views: Vec<_> = workspaces.iter().map(|workspace| WorkspaceView::of(workspace, None)).collect();
-    Ok(Json(serde_json::json!({"workspaces": views})).into_response())
+    let workspaces = workspaces.iter().map(|workspace| WorkspaceView::of(workspace, None)).collect();
+    Ok(Json(WorkspacesView { workspaces }).into_response())
 }

@@ -6,24 +6,21 @@ use std::time::Instant;
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::CONNECTION;
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderValue, Method};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use stele_core::service::Stele;
 
 use crate::drain;
 use crate::flat::{self, FlatError};
+use crate::metrics;
+use crate::openapi::{self, Endpoint, Family, Operation};
 use crate::own;
 use crate::request::RequestId;
 
 /// Builds the router out of the dialects' routes.
 pub fn router(stele: Arc<Stele>, dialects: impl IntoIterator<Item = Router>) -> Router {
-    let base = Router::new()
-        .route("/healthz", get(|| async { "ok\n" }))
-        .route("/readyz", get(ready))
-        .with_state(stele.clone())
-        .merge(own::routes(stele.clone()));
+    let base = openapi::router(endpoints(), "").with_state(stele.clone());
     dialects
         .into_iter()
         .fold(base, Router::merge)
@@ -32,10 +29,42 @@ pub fn router(stele: Arc<Stele>, dialects: impl IntoIterator<Item = Router>) -> 
         .layer(from_fn_with_state(stele, surround))
 }
 
+static RUNNING: Family = Family {
+    tag: "Running it",
+    about: "For probes and dashboards; no key is needed.",
+    headers: Vec::new,
+    error: flat::schema,
+    statuses: &[],
+    keyed: false,
+};
+
+fn endpoints() -> Vec<Endpoint> {
+    let mut endpoints = vec![
+        Endpoint::new(Method::GET, "/healthz", "health", &RUNNING, || async { "ok\n" })
+            .about("Whether the process runs.")
+            .answers_plain(200, "text/plain; charset=utf-8"),
+        Endpoint::new(Method::GET, "/readyz", "readiness", &RUNNING, ready)
+            .about("Whether requests can be served.")
+            .answers_plain(200, "text/plain; charset=utf-8")
+            .or(&[500, 503]),
+    ];
+    endpoints.extend(own::endpoints());
+    endpoints
+}
+
+/// What `/openapi.json` says of the routes outside the dialects. `/metrics` is among them where it answers.
+pub fn operations(with_metrics: bool) -> impl Iterator<Item = Operation> {
+    let metrics = Endpoint::new(Method::GET, "/metrics", "metrics", &RUNNING, metrics::metrics)
+        .about("Counts about this process, for Prometheus.")
+        .answers_plain(200, "text/plain; version=0.0.4; charset=utf-8")
+        .or(&[500, 503]);
+    openapi::operations(endpoints().into_iter().chain(with_metrics.then_some(metrics)).collect())
+}
+
 async fn ready(State(stele): State<Arc<Stele>>) -> Response {
     match stele.ping().await {
         Ok(()) => "ready\n".into_response(),
-        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")).into_response(),
+        Err(error) => FlatError::from(error).into_response(),
     }
 }
 
@@ -45,7 +74,7 @@ async fn surround(State(stele): State<Arc<Stele>>, request: Request, next: Next)
     let id = RequestId::mint(&stele);
     let method = request.method().clone();
     // The route's pattern, never the address: ids and queries may say what a memory is about.
-    let route = request.extensions().get::<MatchedPath>().cloned();
+    let matched = request.extensions().get::<MatchedPath>().cloned();
     let (mut parts, body) = request.into_parts();
     parts.extensions.insert(id.clone());
     let (body, rest) = drain::keep(body);
@@ -56,8 +85,9 @@ async fn surround(State(stele): State<Arc<Stele>>, request: Request, next: Next)
     let value = HeaderValue::from_str(id.as_str()).expect("base58 is a header value");
     response.headers_mut().insert("request-id", value.clone());
     response.headers_mut().insert("x-request-id", value);
+    metrics::observe(matched.as_ref(), &method, response.status(), began.elapsed());
     let status = response.status().as_u16();
-    let route = route.as_ref().map_or("unmatched", MatchedPath::as_str);
+    let route = matched.as_ref().map_or("unmatched", MatchedPath::as_str);
     let duration_ms = began.elapsed().as_secs_f64() * 1e3;
     tracing::info!(request.id = %id, %method, route, status, duration_ms, "answered");
     response

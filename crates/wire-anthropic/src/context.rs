@@ -6,6 +6,7 @@ use axum::body::Body;
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use stele_core::access::{Action, Caller, Resource};
@@ -22,8 +23,8 @@ use crate::error::ApiError;
 use crate::id::Prefixed;
 use crate::view::View;
 
-const AGENT_MEMORY: &str = "agent-memory-2026-07-22";
-const MANAGED_AGENTS: &str = "managed-agents-2026-04-01";
+pub(crate) const AGENT_MEMORY: &str = "agent-memory-2026-07-22";
+pub(crate) const MANAGED_AGENTS: &str = "managed-agents-2026-04-01";
 
 /// An authenticated call of a memory route with its query.
 pub(crate) struct Call {
@@ -37,9 +38,9 @@ pub(crate) struct Call {
 }
 
 /// The body of an action: none, or an object without fields.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct NoFields {}
+pub(crate) struct NoFields {}
 
 impl Call {
     /// The id in the address at `{name}`: malformed or of another kind is as good as unknown.

@@ -4,6 +4,7 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
+use stele_core::meter;
 use stele_core::refusal::{FieldError, Refusal};
 use stele_core::storage::{Error, StorageError};
 use stele_core::text::TextError;
@@ -197,6 +198,7 @@ impl IntoResponse for ApiError {
 /// Writes the body of an error that a handler answered with.
 pub(crate) fn render(mut response: Response, request_id: Option<&RequestId>) -> Response {
     let Some(error) = response.extensions_mut().remove::<ApiError>() else { return response };
+    meter::refused(error.code.unwrap_or(error.kind));
     let mut members = error.members;
     members.insert("type".into(), error.kind.into());
     members.insert("message".into(), error.message.into());

@@ -3,6 +3,7 @@
 //! A handler authenticates, turns the request into a core command or query, calls the use case and renders.
 
 mod context;
+mod endpoints;
 mod error;
 mod id;
 mod memories;
@@ -16,28 +17,16 @@ use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
-use axum::routing::{any, get, post};
+use axum::routing::any;
 use stele_core::service::Stele;
+use stele_http::openapi::{self, Operation};
 use stele_http::request::RequestId;
 
 use crate::error::ApiError;
 
 /// The dialect's routes.
 pub fn routes(stele: Arc<Stele>) -> Router {
-    let memory_stores = Router::new()
-        .route("/", get(stores::list).post(stores::create))
-        .route("/{store}", get(stores::retrieve).post(stores::update).delete(stores::delete))
-        .route("/{store}/archive", post(stores::archive))
-        .route("/{store}/memories", get(memories::list).post(memories::create))
-        .route(
-            "/{store}/memories/{memory}",
-            get(memories::retrieve).post(memories::update).patch(memories::update).delete(memories::delete),
-        )
-        .route("/{store}/memory_versions", get(versions::list))
-        .route("/{store}/memory_versions/{version}", get(versions::retrieve))
-        .route("/{store}/memory_versions/{version}/redact", post(versions::redact));
-    let v1 = Router::new()
-        .nest("/memory_stores", memory_stores)
+    let v1 = openapi::router(endpoints::endpoints(), "/v1")
         .route("/messages", any(no_models))
         .route("/messages/{*rest}", any(no_models))
         .route("/models", any(no_models))
@@ -46,6 +35,11 @@ pub fn routes(stele: Arc<Stele>) -> Router {
         .method_not_allowed_fallback(|| async { ApiError::no_method() })
         .with_state(stele);
     Router::new().nest("/v1", v1).layer(from_fn(render_errors))
+}
+
+/// What `/openapi.json` says of them.
+pub fn operations() -> impl Iterator<Item = Operation> {
+    openapi::operations(endpoints::endpoints())
 }
 
 /// A client of the Messages API pointed here by mistake is told what to do.

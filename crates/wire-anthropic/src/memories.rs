@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use stele_core::access::{Action, Resource};
 use stele_core::command::{Command, Expected, OnArchived};
@@ -32,25 +33,44 @@ pub(crate) const FULL_PAGE: usize = 20;
 /// The form of ready bodies: a memory with its content.
 const FULL_BODY: &str = "anthropic full";
 
-#[derive(Deserialize)]
+/// A path as the document describes it; that it is NFC without `.` and `..` no pattern can say.
+const PATH: &str = r"^(/[^/\u0000-\u001f\u007f-\u009f]+){1,20}$";
+
+const NO_NUL: &str = r"^[^\u0000]*$";
+
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct CreateMemory {
+pub(crate) struct CreateMemory {
+    /// Absolute, 1 to 20 segments, none of them `.` or `..`; NFC without control and format characters; at most
+    /// 1,024 bytes.
+    #[schemars(regex(pattern = PATH))]
     path: String,
+    /// UTF-8 without NUL, at most 102,400 bytes; may be empty.
+    #[schemars(length(max = 102_400), regex(pattern = NO_NUL))]
     content: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct UpdateMemory {
+#[schemars(extend("minProperties" = 1))]
+pub(crate) struct UpdateMemory {
+    /// UTF-8 without NUL, at most 102,400 bytes; may be empty.
+    #[schemars(length(max = 102_400), regex(pattern = NO_NUL))]
     content: Option<String>,
+    /// The new path.
+    #[schemars(regex(pattern = PATH))]
     path: Option<String>,
+    /// What must be there for the update to be carried out.
     precondition: Option<Precondition>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Precondition {
+    #[schemars(extend("const" = "content_sha256"))]
     r#type: String,
+    /// The SHA-256 of the present content, 64 lowercase hexadecimal digits.
+    #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
     content_sha256: String,
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::body::Body;
 use axum::response::Response;
+use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 use stele_core::access::{Action, Resource};
 use stele_core::command::{Command, NewStore};
@@ -15,6 +16,7 @@ use stele_core::storage::Changed;
 use stele_core::text::{Description, MetadataPatch, Name};
 use stele_http::body;
 use stele_http::cursor::{List, store_key, store_position};
+use stele_http::openapi::PRINTABLE;
 use stele_http::reply::{bytes, json};
 
 use crate::context::{Call, object, page_cursor, read_cursor};
@@ -27,22 +29,43 @@ type Answer = Result<Response, ApiError>;
 /// Metadata on the wire; a `null` value removes its key.
 type Pairs = BTreeMap<String, Option<String>>;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct CreateStore {
+pub(crate) struct CreateStore {
+    /// 1 to 255 characters, no control characters; need not be unique.
+    #[schemars(length(min = 1, max = 255), regex(pattern = PRINTABLE))]
     name: String,
+    /// At most 1,024 characters.
+    #[schemars(length(max = 1024))]
     description: Option<String>,
+    /// At most 16 pairs.
+    #[schemars(with = "Option<BTreeMap<String, String>>", transform = bounded_metadata)]
     metadata: Option<Pairs>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct UpdateStore {
+pub(crate) struct UpdateStore {
+    /// 1 to 255 characters, no control characters.
     #[serde(default, deserialize_with = "body::given")]
+    #[schemars(with = "String", length(min = 1, max = 255), regex(pattern = PRINTABLE))]
     name: Option<Option<String>>,
+    /// At most 1,024 characters; null clears it.
     #[serde(default, deserialize_with = "body::given")]
+    #[schemars(with = "Option<String>", length(max = 1024))]
     description: Option<Option<String>>,
+    /// A string sets a pair, null removes it, and what is not named stays.
+    #[schemars(transform = bounded_metadata)]
     metadata: Option<Pairs>,
+}
+
+/// What the document says of metadata beyond its types.
+fn bounded_metadata(schema: &mut Schema) {
+    schema.insert("maxProperties".into(), 16.into());
+    schema.insert("propertyNames".into(), serde_json::json!({"minLength": 1, "maxLength": 64}));
+    if let Some(values) = schema.get_mut("additionalProperties").and_then(|values| values.as_object_mut()) {
+        values.insert("maxLength".into(), 512.into());
+    }
 }
 
 fn parse_name(name: &str) -> Result<Name, Refusal> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use schemars::JsonSchema;
 use serde::Serialize;
 use stele_core::model::{Actor, Memory, Operation, Store, Version};
 use stele_core::refusal::Refusal;
@@ -32,7 +33,8 @@ impl View {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "MemoryStore")]
 pub(crate) struct StoreView<'a> {
     id: String,
     r#type: &'static str,
@@ -59,7 +61,9 @@ impl<'a> StoreView<'a> {
     }
 }
 
-#[derive(Serialize)]
+/// A live memory; `content` is null where the view is basic.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Memory")]
 pub(crate) struct MemoryView<'a> {
     id: String,
     r#type: &'static str,
@@ -90,7 +94,9 @@ impl<'a> MemoryView<'a> {
     }
 }
 
-#[derive(Serialize)]
+/// A directory in a list of depth 1; its path ends with `/`.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "MemoryPrefix")]
 pub(crate) struct PrefixView<'a> {
     r#type: &'static str,
     path: &'a str,
@@ -103,15 +109,17 @@ impl<'a> PrefixView<'a> {
 }
 
 /// One entry of a list of memories.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(rename = "MemoryEntry")]
 pub(crate) enum EntryView<'a> {
     Memory(MemoryView<'a>),
     Prefix(PrefixView<'a>),
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[schemars(rename = "Actor")]
 #[expect(clippy::enum_variant_names, reason = "the wire's names")]
 pub(crate) enum ActorView {
     ApiActor { api_key_id: String },
@@ -140,7 +148,9 @@ pub(crate) fn operation(operation: Operation) -> &'static str {
     }
 }
 
-#[derive(Serialize)]
+/// An entry of history; redacted ones show neither path nor content.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "MemoryVersion")]
 pub(crate) struct VersionView<'a> {
     id: String,
     r#type: &'static str,
@@ -181,14 +191,16 @@ impl<'a> VersionView<'a> {
 }
 
 /// One page of a list.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "PageOf{T}")]
 pub(crate) struct PageView<T> {
     pub(crate) data: Vec<T>,
     pub(crate) next_page: Option<String>,
 }
 
 /// What is left of a deleted object.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Deleted")]
 pub(crate) struct DeletedView {
     pub(crate) id: String,
     pub(crate) r#type: &'static str,
