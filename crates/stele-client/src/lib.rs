@@ -1,12 +1,26 @@
 //! A blocking client of a Stele server: JSON in, JSON out, errors that say what to do.
 
+mod error;
+mod memory_stores;
+
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use ureq::Agent;
+use ureq::http::Request;
+
+pub use error::ClientError;
+pub use memory_stores::{Actor, Entry, Memory, Store, Update, Version};
 
 /// Longest time for one call.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Most bytes of an answer: a page of 20 whole memories, each escaped to six times its size, fits well.
+const MOST_BYTES: u64 = 64 * 1024 * 1024;
+/// How often a call is repeated that the server was too busy for.
+const REPEATS: u32 = 3;
+/// What opens the memory routes. spec/anthropic.md 1.3.
+const BETA: &str = "agent-memory-2026-07-22";
 
 /// A server and the key for it.
 pub struct Client {
@@ -15,40 +29,15 @@ pub struct Client {
     key: String,
 }
 
-/// Why a call brought nothing.
-#[derive(Debug, thiserror::Error)]
-pub enum ClientError {
-    /// The server cannot be reached.
-    #[error("cannot reach {url}: {cause}. Is `stele serve` running there? STELE_URL names another address")]
-    Unreachable {
-        /// The address.
-        url: String,
-        /// What the operating system says.
-        cause: String,
-    },
-    /// The server refuses the call.
-    #[error("{message}")]
-    Refused {
-        /// The HTTP status.
-        status: u16,
-        /// What the server says.
-        message: String,
-    },
-    /// The answer is not one of a Stele server.
-    #[error("{url} does not answer like a Stele server: {cause}")]
-    Strange {
-        /// The address.
-        url: String,
-        /// What is strange.
-        cause: String,
-    },
-}
-
 impl Client {
     /// A client of the server at `url`, with or without a trailing slash.
     pub fn new(url: &str, key: impl Into<String>) -> Self {
-        let config =
-            Agent::config_builder().timeout_global(Some(PATIENCE)).http_status_as_error(false).build();
+        let config = Agent::config_builder()
+            .timeout_global(Some(PATIENCE))
+            .http_status_as_error(false)
+            // A redirect would carry the key elsewhere.
+            .max_redirects(0)
+            .build();
         Self { agent: config.into(), base: url.trim_end_matches('/').to_owned(), key: key.into() }
     }
 
@@ -57,8 +46,7 @@ impl Client {
     /// # Errors
     /// The server's refusal, or no server.
     pub fn get(&self, path: &str) -> Result<Value, ClientError> {
-        let url = self.url(path);
-        self.read(&url, self.agent.get(&url).header("authorization", self.bearer()).call())
+        self.call("GET", path, None)
     }
 
     /// POSTs `body` to `path`.
@@ -66,8 +54,7 @@ impl Client {
     /// # Errors
     /// The server's refusal, or no server.
     pub fn post(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
-        let url = self.url(path);
-        self.read(&url, self.agent.post(&url).header("authorization", self.bearer()).send_json(body))
+        self.call("POST", path, Some(body))
     }
 
     /// DELETEs `path`.
@@ -75,41 +62,67 @@ impl Client {
     /// # Errors
     /// The server's refusal, or no server.
     pub fn delete(&self, path: &str) -> Result<Value, ClientError> {
-        let url = self.url(path);
-        self.read(&url, self.agent.delete(&url).header("authorization", self.bearer()).call())
+        self.call("DELETE", path, None)
     }
 
-    fn url(&self, path: &str) -> String {
-        format!("{}{path}", self.base)
-    }
-
-    fn bearer(&self) -> String {
-        format!("Bearer {}", self.key)
-    }
-
-    fn read(
-        &self,
-        url: &str,
-        answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
-    ) -> Result<Value, ClientError> {
-        let unreachable = |cause: ureq::Error| ClientError::Unreachable {
-            url: self.base.clone(),
-            cause: cause.to_string(),
-        };
-        let strange = |cause: String| ClientError::Strange { url: url.to_owned(), cause };
-        let mut answer = answer.map_err(unreachable)?;
-        let status = answer.status();
-        let text = answer.body_mut().read_to_string().map_err(|error| strange(error.to_string()))?;
-        let body: Value = match text.trim() {
-            "" => Value::Null,
-            text => serde_json::from_str(text).map_err(|_| strange(format!("status {status}, no JSON")))?,
-        };
-        if status.is_success() {
-            return Ok(body);
+    /// Calls, and calls again where the server says that it was too busy and did nothing.
+    fn call(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, ClientError> {
+        let mut repeats = 0;
+        loop {
+            let (result, after) = self.call_once(method, path, body);
+            let Some(after) = after.filter(|_| repeats < REPEATS) else { return result };
+            repeats += 1;
+            std::thread::sleep(after.min(Duration::from_secs(5)));
         }
-        // The flat envelope of Stele's own routes, or the nested one of the Anthropic dialect.
-        let message = body.get("message").or_else(|| body.get("error")?.get("message"));
-        let message = message.and_then(Value::as_str).unwrap_or("the server refused the call").to_owned();
-        Err(ClientError::Refused { status: status.as_u16(), message })
+    }
+
+    /// The answer; and after what time a repeat may pass, if the server says so.
+    fn call_once(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> (Result<Value, ClientError>, Option<Duration>) {
+        let url = format!("{}{path}", self.base);
+        let strange = |cause: String| ClientError::Strange { url: url.clone(), cause };
+        let request = Request::builder()
+            .method(method)
+            .uri(&url)
+            .header("authorization", format!("Bearer {}", self.key))
+            .header("anthropic-beta", BETA)
+            .header("content-type", "application/json");
+        let text = body.map(Value::to_string).unwrap_or_default();
+        let request = match request.body(text) {
+            Ok(request) => request,
+            Err(error) => return (Err(strange(error.to_string())), None),
+        };
+        let mut answer = match self.agent.run(request) {
+            Ok(answer) => answer,
+            Err(ureq::Error::Timeout(_)) => return (Err(ClientError::Slow { url: self.base.clone() }), None),
+            Err(cause) => {
+                let (url, cause) = (self.base.clone(), cause.to_string());
+                return (Err(ClientError::Unreachable { url, cause }), None);
+            }
+        };
+        let status = answer.status();
+        let busy = matches!(status.as_u16(), 429 | 503 | 529);
+        let after = answer.headers().get("retry-after").filter(|_| busy);
+        let after = after.and_then(|secs| secs.to_str().ok()?.parse().ok()).map(Duration::from_secs);
+        let text = answer.body_mut().with_config().limit(MOST_BYTES).read_to_string();
+        let parsed = text.map_err(|error| strange(error.to_string())).and_then(|text| match text.trim() {
+            "" => Ok(Value::Null),
+            text => serde_json::from_str(text).map_err(|_| strange(format!("status {status}, no JSON"))),
+        });
+        match parsed {
+            Ok(body) if status.is_success() => (Ok(body), None),
+            Ok(body) => (Err(ClientError::refused(status.as_u16(), &body)), after),
+            Err(error) => (Err(error), None),
+        }
+    }
+
+    /// Reads an answer as a `T`.
+    fn typed<T: DeserializeOwned>(&self, answer: Value) -> Result<T, ClientError> {
+        serde_json::from_value(answer)
+            .map_err(|error| ClientError::Strange { url: self.base.clone(), cause: error.to_string() })
     }
 }

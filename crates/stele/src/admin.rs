@@ -1,54 +1,36 @@
 //! `stele key` and `stele workspace`: over HTTP, as any client.
 
-use anyhow::Context;
 use serde_json::{Value, json};
-use stele_client::Client;
 
 use crate::cli::{ClientFlags, CreateKey, Key, RoleName, Workspace};
-use crate::config::{default_data_dir, process_env};
-use crate::first_start::admin_key_file;
-use crate::output::say;
+use crate::connect::client;
+use crate::output::{print, print_json, print_table, time};
+use crate::prompt::confirm;
 
-const URL: &str = "http://127.0.0.1:7878";
-
-/// The server and key that a command speaks with: flags, environment, else the admin key of this machine.
-fn client(flags: &ClientFlags) -> anyhow::Result<Client> {
-    let url = flags.url.clone().or_else(|| process_env("STELE_URL")).unwrap_or_else(|| URL.into());
-    let key = match process_env("STELE_API_KEY") {
-        Some(key) => key,
-        None => {
-            let path = admin_key_file(&default_data_dir(&process_env)?);
-            std::fs::read_to_string(&path).with_context(|| {
-                format!(
-                    "there is no API key: set STELE_API_KEY, or start a server here ({} is missing)",
-                    path.display()
-                )
-            })?
-        }
-    };
-    Ok(Client::new(&url, key.trim()))
-}
-
-pub(crate) fn key(action: Key, flags: ClientFlags) -> anyhow::Result<()> {
-    let client = client(&flags)?;
+pub(crate) fn key(action: Key, flags: &ClientFlags) -> anyhow::Result<()> {
+    let client = client(flags)?;
     match action {
         Key::Create(wanted) => {
             let made = client.post("/stele/v1/api_keys", &key_body(wanted))?;
-            show_secret(&made, flags.json, "api_key_id");
+            show_secret(&made, flags.json, "api_key_id")
         }
         Key::List => {
             let keys = client.get("/stele/v1/api_keys")?;
-            let columns = ["api_key_id", "name", "role", "permissions", "created_at", "expires_at"];
-            show_table(&keys, "api_keys", &columns, flags.json);
-        }
-        Key::Revoke { id } => {
-            client.delete(&format!("/stele/v1/api_keys/{id}"))?;
-            if !flags.json {
-                say(&format!("revoked {id}"));
+            if flags.json {
+                return print_json(&keys);
             }
+            let columns = ["api_key_id", "name", "role", "permissions", "created_at", "expires_at"];
+            print_table(
+                ["ID", "NAME", "ROLE", "PERMISSIONS", "CREATED", "EXPIRES"],
+                &rows(&keys, "api_keys", columns),
+            )
+        }
+        Key::Revoke { id, yes } => {
+            confirm(&format!("Revoke the key {id}? What uses it stops working."), yes)?;
+            client.delete(&format!("/stele/v1/api_keys/{id}"))?;
+            if flags.json { Ok(()) } else { print(&format!("revoked {id}")) }
         }
     }
-    Ok(())
 }
 
 fn key_body(wanted: CreateKey) -> Value {
@@ -71,56 +53,47 @@ fn key_body(wanted: CreateKey) -> Value {
     body
 }
 
-pub(crate) fn workspace(action: Workspace, flags: ClientFlags) -> anyhow::Result<()> {
-    let client = client(&flags)?;
+pub(crate) fn workspace(action: Workspace, flags: &ClientFlags) -> anyhow::Result<()> {
+    let client = client(flags)?;
     match action {
         Workspace::Create { name } => {
             let made = client.post("/stele/v1/workspaces", &json!({"name": name}))?;
-            show_secret(&made, flags.json, "workspace_id");
+            show_secret(&made, flags.json, "workspace_id")
         }
         Workspace::List => {
             let workspaces = client.get("/stele/v1/workspaces")?;
-            show_table(&workspaces, "workspaces", &["workspace_id", "name", "created_at"], flags.json);
+            if flags.json {
+                return print_json(&workspaces);
+            }
+            let columns = ["workspace_id", "name", "created_at"];
+            print_table(["ID", "NAME", "CREATED"], &rows(&workspaces, "workspaces", columns))
         }
     }
-    Ok(())
 }
 
-fn show_secret(made: &Value, as_json: bool, id: &str) {
+fn show_secret(made: &Value, as_json: bool, id: &str) -> anyhow::Result<()> {
     if as_json {
-        return say(&made.to_string());
+        return print_json(made);
     }
-    say(&format!("{id}: {}", cell(&made[id])));
-    say(&format!("key (shown once): {}", cell(&made["key"])));
+    print(&format!("{id}: {}", text(&made[id])))?;
+    print(&format!("key (shown once): {}", text(&made["key"])))
 }
 
-fn show_table(answer: &Value, list: &str, columns: &[&str], as_json: bool) {
-    if as_json {
-        return say(&answer.to_string());
-    }
-    let rows: Vec<Vec<String>> = answer[list]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|row| columns.iter().map(|column| cell(&row[*column])).collect())
-        .collect();
-    let header = columns.iter().map(|column| column.to_uppercase()).collect();
-    let table: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();
-    let width = |n: usize| table.iter().map(|row| row[n].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
-    for row in &table {
-        let cells = row.iter().zip(&widths).map(|(text, width)| format!("{text:<width$}"));
-        say(cells.collect::<Vec<_>>().join("  ").trim_end());
-    }
+fn rows<const N: usize>(answer: &Value, list: &str, columns: [&str; N]) -> Vec<[String; N]> {
+    let row = |row: &Value| {
+        columns.map(|column| {
+            let text = text(&row[column]);
+            if column.ends_with("_at") { time(&text) } else { text }
+        })
+    };
+    answer[list].as_array().into_iter().flatten().map(row).collect()
 }
 
-/// A value as a person reads it; what could steer a terminal is taken out.
-fn cell(value: &Value) -> String {
-    let text = match value {
+fn text(value: &Value) -> String {
+    match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
-        Value::Array(items) => items.iter().map(cell).collect::<Vec<_>>().join(","),
+        Value::Array(items) => items.iter().map(text).collect::<Vec<_>>().join(","),
         other => other.to_string(),
-    };
-    text.chars().map(|c| if c.is_control() { '\u{FFFD}' } else { c }).collect()
+    }
 }

@@ -1,8 +1,19 @@
 //! The command line.
 
+mod admin;
+mod memory;
+
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
+
+pub(crate) use admin::{
+    ConfigAction, ConfigCheck, CreateKey, Db, Key, Place, RoleName, ServeFlags, Workspace,
+};
+pub(crate) use memory::{
+    Address, Diff, Drastic, Edit, List, Log, Memory, Merge, Move, Put, Read, Redact, Remove, Restore, Store,
+    Tree, When, Write,
+};
 
 /// A self-hosted memory server for AI agents.
 #[derive(Debug, Parser)]
@@ -16,19 +27,42 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run the server.
     Serve(ServeFlags),
+    /// Make, list, show, change, archive and delete stores.
+    Store(Action<Store>),
+    /// List, read, write, edit, move and delete memories.
+    Memory(Action<Memory>),
+    /// List stores, or what is in one: `stele ls notes:/projects/`.
+    Ls(With<List>),
+    /// Print memories, byte for byte unless on a terminal.
+    Cat(With<Read>),
+    /// Show a store as a tree.
+    Tree(With<Tree>),
+    /// Give a memory another path.
+    Mv(With<Move>),
+    /// Delete memories; their history stays.
+    Rm(With<Remove>),
+    /// Edit a memory in $VISUAL or $EDITOR.
+    Edit(With<Edit>),
+    /// Take the files of a directory into a store.
+    Put(With<Put>),
+    /// Show the history of a store or memory, newest first.
+    Log(With<Log>),
+    /// Show what changed between two versions of a memory.
+    Diff(With<Diff>),
+    /// Write the text of an old version back.
+    Restore(With<Restore>),
+    /// Remove the content of old versions for good.
+    Redact(With<Redact>),
+    /// Merge a version that another writer displaced into the present text.
+    Merge(With<Merge>),
     /// Make, list and revoke API keys of a running server.
-    Key {
-        #[command(subcommand)]
-        action: Key,
-        #[command(flatten)]
-        client: ClientFlags,
-    },
+    Key(Action<Key>),
     /// Make and list workspaces of a running server.
-    Workspace {
+    Workspace(Action<Workspace>),
+    /// Check the configuration of the server.
+    Config {
         #[command(subcommand)]
-        action: Workspace,
-        #[command(flatten)]
-        client: ClientFlags,
+        action: ConfigAction,
     },
     /// Look after the database of a stopped server.
     Db {
@@ -37,95 +71,46 @@ pub(crate) enum Command {
     },
     /// Rewrite the database of a stopped server, so that nothing deleted or redacted is left in its files.
     Scrub(Place),
+    /// Print completions for a shell.
+    Completions {
+        /// Which shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages.
+    Man {
+        /// Into this directory.
+        dir: PathBuf,
+    },
 }
 
-/// Flags win over the environment, the environment over the configuration file.
-#[derive(Debug, Default, Args)]
-pub(crate) struct ServeFlags {
-    /// Where the data lies [env: STELE_DATA_DIR] [default: a directory of this user's]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data_dir: Option<PathBuf>,
-    /// Address to listen on [env: STELE_LISTEN] [default: 127.0.0.1:7878]
-    #[arg(long, value_name = "ADDR")]
-    pub(crate) listen: Option<String>,
-    /// Configuration file [default: stele.toml in the data directory, else in this user's configuration directory]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// Serve plain HTTP beyond this machine: keys and memories cross the network readable
-    #[arg(long)]
-    pub(crate) insecure: bool,
+/// A group of commands that speak with a server.
+#[derive(Debug, Args)]
+pub(crate) struct Action<A: Subcommand> {
+    #[command(subcommand)]
+    pub(crate) action: A,
+    #[command(flatten)]
+    pub(crate) client: ClientFlags,
 }
 
+/// A command that speaks with a server.
+#[derive(Debug, Args)]
+pub(crate) struct With<A: Args> {
+    #[command(flatten)]
+    pub(crate) args: A,
+    #[command(flatten)]
+    pub(crate) client: ClientFlags,
+}
+
+/// Which server and key: flags, else the environment, else the default profile, else the server on this machine.
 #[derive(Debug, Args)]
 pub(crate) struct ClientFlags {
     /// Address of the server [env: STELE_URL] [default: http://127.0.0.1:7878]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) url: Option<String>,
+    /// Profile in this user's stele/profiles.toml [env: STELE_PROFILE]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
     /// Print JSON for programs
     #[arg(long, global = true)]
     pub(crate) json: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Key {
-    /// Make a key; it is shown once.
-    Create(CreateKey),
-    /// List the keys that work, without their secrets.
-    List,
-    /// Revoke a key.
-    Revoke {
-        /// The key's id, as `stele key list` shows it.
-        id: String,
-    },
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct CreateKey {
-    /// A name to know it by.
-    pub(crate) name: String,
-    /// What it may do.
-    #[arg(long, value_enum, conflicts_with = "permissions")]
-    pub(crate) role: Option<RoleName>,
-    /// Just these permissions instead of a role: read, create, update, delete.
-    #[arg(long, value_delimiter = ',', value_name = "LIST")]
-    pub(crate) permissions: Option<Vec<String>>,
-    /// When it stops working by itself: an RFC 3339 time.
-    #[arg(long, value_name = "TIME")]
-    pub(crate) expires_at: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum RoleName {
-    /// Everything, keys included.
-    Admin,
-    /// Read, create, update and delete.
-    Developer,
-    /// Read, create and update.
-    Contributor,
-    /// Read.
-    Reader,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Workspace {
-    /// Make a workspace; its admin key is shown once.
-    Create {
-        /// Its name.
-        name: String,
-    },
-    /// List the workspaces.
-    List,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Db {
-    /// Compare hashes, heads and counters, and name what is damaged.
-    Check(Place),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Place {
-    /// Where the data lies [env: STELE_DATA_DIR] [default: a directory of this user's]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data_dir: Option<PathBuf>,
 }

@@ -26,6 +26,8 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     /// Seconds between two sweeps.
     pub(crate) sweep_secs: u64,
+    /// Whether `/metrics` answers.
+    pub(crate) metrics: bool,
     /// Bytes of ready response bodies kept in memory.
     pub(crate) body_cache_bytes: u64,
     /// Of the Recursion dialect.
@@ -41,6 +43,7 @@ struct Settings {
     log: Option<String>,
     compression: Option<String>,
     insecure: Option<bool>,
+    metrics: Option<String>,
     version_retention_seconds: Option<u64>,
     sweep_seconds: Option<u64>,
     body_cache_bytes: Option<u64>,
@@ -72,10 +75,11 @@ pub(crate) fn default_data_dir(env: Env<'_>) -> anyhow::Result<PathBuf> {
     Ok(Path::new(&home).join(".local/share/stele"))
 }
 
-fn user_file(env: Env<'_>) -> Option<PathBuf> {
+/// Where this user's configuration of Stele lies.
+pub(crate) fn user_config_dir(env: Env<'_>) -> Option<PathBuf> {
     let config = env("XDG_CONFIG_HOME").map(PathBuf::from);
     let config = config.or_else(|| Some(Path::new(&env("HOME")?).join(".config")))?;
-    Some(config.join("stele").join(FILE))
+    Some(config.join("stele"))
 }
 
 fn read_file(path: &Path) -> anyhow::Result<Settings> {
@@ -84,15 +88,15 @@ fn read_file(path: &Path) -> anyhow::Result<Settings> {
 }
 
 /// The configuration file that counts: the one named, else that of the data directory, else the user's.
-fn file_settings(flags: &ServeFlags, env: Env<'_>) -> anyhow::Result<Settings> {
+fn file_settings(flags: &ServeFlags, env: Env<'_>) -> anyhow::Result<(Settings, PathBuf)> {
     if let Some(named) = &flags.config {
-        return read_file(named);
+        return Ok((read_file(named)?, named.clone()));
     }
     let data_dir = flags.data_dir.clone().map_or_else(|| default_data_dir(env), Ok)?;
-    let places = [Some(data_dir.join(FILE)), user_file(env)];
+    let places = [Some(data_dir.join(FILE)), user_config_dir(env).map(|dir| dir.join(FILE))];
     match places.into_iter().flatten().find(|path| path.exists()) {
-        Some(path) => read_file(&path),
-        None => Ok(Settings::default()),
+        Some(path) => Ok((read_file(&path)?, path)),
+        None => Ok((Settings::default(), PathBuf::from(FILE))),
     }
 }
 
@@ -113,6 +117,7 @@ fn env_settings(env: Env<'_>) -> anyhow::Result<Settings> {
         log: env("STELE_LOG"),
         compression: env("STELE_COMPRESSION"),
         insecure: None,
+        metrics: env("STELE_METRICS"),
         version_retention_seconds: number(env, "STELE_VERSION_RETENTION_SECONDS")?,
         sweep_seconds: number(env, "STELE_SWEEP_SECONDS")?,
         body_cache_bytes: number(env, "STELE_BODY_CACHE_BYTES")?,
@@ -125,9 +130,40 @@ fn env_settings(env: Env<'_>) -> anyhow::Result<Settings> {
 }
 
 impl Config {
+    /// Every setting with its value, as a person or `stele config check` reads it. What is secret is masked.
+    pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
+        let cap = |cap: Option<u64>| cap.map_or("none".into(), |cap| cap.to_string());
+        vec![
+            ("data_dir", self.data_dir.display().to_string()),
+            ("listen", self.listen.to_string()),
+            ("log", self.log.to_string()),
+            ("compression", if self.compression == Compression::On { "on" } else { "off" }.into()),
+            ("version_retention_seconds", self.limits.version_retention_secs.to_string()),
+            ("sweep_seconds", self.sweep_secs.to_string()),
+            ("body_cache_bytes", self.body_cache_bytes.to_string()),
+            ("error_codes", if self.error_codes == ErrorCodes::Sdk { "sdk" } else { "seed" }.into()),
+            ("max_memories_per_store", self.limits.memories_per_store.to_string()),
+            ("max_stores_per_workspace", cap(self.limits.stores_per_workspace)),
+            ("max_bytes_per_store", cap(self.limits.store_bytes)),
+            ("max_versions_per_store", cap(self.limits.versions_per_store)),
+            ("metrics", if self.metrics { "on" } else { "off" }.into()),
+        ]
+    }
+
     /// The configuration out of all its sources.
     pub(crate) fn load(flags: &ServeFlags, env: Env<'_>) -> anyhow::Result<Self> {
-        let (file, over) = (file_settings(flags, env)?, env_settings(env)?);
+        let (file, path) = file_settings(flags, env)?;
+        let over = env_settings(env)?;
+        // Where a value came from that turns out to be wrong.
+        let origin = |key: &str, in_env: bool| match in_env {
+            true => format!("STELE_{}", key.to_uppercase()),
+            false => format!("{key} in {}", path.display()),
+        };
+        let (log_origin, compression_origin, metrics_origin) = (
+            origin("log", over.log.is_some()),
+            origin("compression", over.compression.is_some()),
+            origin("metrics", over.metrics.is_some()),
+        );
         let data_dir = match flags.data_dir.clone().or(over.data_dir).or(file.data_dir) {
             Some(dir) => dir,
             None => default_data_dir(env)?,
@@ -154,9 +190,12 @@ impl Config {
         Ok(Self {
             data_dir,
             listen: address(listen.as_deref().unwrap_or(LISTEN), insecure)?,
-            log: level(over.log.or(file.log).as_deref().unwrap_or("info"))?,
-            compression: compression(over.compression.or(file.compression).as_deref().unwrap_or("on"))?,
+            log: level(over.log.or(file.log).as_deref().unwrap_or("info")).context(log_origin)?,
+            compression: compression(over.compression.or(file.compression).as_deref().unwrap_or("on"))
+                .context(compression_origin)?,
             limits,
+            metrics: switch(over.metrics.or(file.metrics).as_deref().unwrap_or("on"))
+                .context(metrics_origin)?,
             sweep_secs: over.sweep_seconds.or(file.sweep_seconds).unwrap_or(3600).max(1),
             body_cache_bytes: over.body_cache_bytes.or(file.body_cache_bytes).unwrap_or(BODY_CACHE_BYTES),
             error_codes: error_codes(over.error_codes.or(file.error_codes).as_deref().unwrap_or("seed"))?,
@@ -185,10 +224,14 @@ fn level(text: &str) -> anyhow::Result<LevelFilter> {
 }
 
 fn compression(text: &str) -> anyhow::Result<Compression> {
+    Ok(if switch(text)? { Compression::On } else { Compression::Off })
+}
+
+fn switch(text: &str) -> anyhow::Result<bool> {
     match text {
-        "on" => Ok(Compression::On),
-        "off" => Ok(Compression::Off),
-        other => bail!("the compression must be on or off, not {other:?}"),
+        "on" => Ok(true),
+        "off" => Ok(false),
+        other => bail!("must be on or off, not {other:?}"),
     }
 }
 

@@ -1,36 +1,45 @@
 //! `stele`: the one binary. Only here are flags, environment and files of configuration read.
 
 mod admin;
+mod check;
 mod cli;
+mod commands;
 mod config;
+mod connect;
 mod database;
+mod failure;
 mod first_start;
+mod generate;
 mod log;
 mod output;
+mod prompt;
+mod reference;
 mod serve;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, ConfigAction, Db};
 
 fn main() -> ExitCode {
-    match run(Cli::parse()) {
-        Ok(code) => code,
-        Err(error) => {
-            output::complain(&format!("{error:#}"));
-            ExitCode::FAILURE
-        }
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failure::exit(&error),
     }
 }
 
-fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    match cli.command {
-        Command::Serve(flags) => serve::run(flags).map(|()| ExitCode::SUCCESS),
-        Command::Key { action, client } => admin::key(action, client).map(|()| ExitCode::SUCCESS),
-        Command::Workspace { action, client } => admin::workspace(action, client).map(|()| ExitCode::SUCCESS),
-        Command::Db { action: cli::Db::Check(place) } => database::check(place),
-        Command::Scrub(place) => database::scrub(place).map(|()| ExitCode::SUCCESS),
+fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Serve(flags) => serve::run(flags)?,
+        Command::Key(given) => admin::key(given.action, &given.client)?,
+        Command::Workspace(given) => admin::workspace(given.action, &given.client)?,
+        Command::Config { action: ConfigAction::Check(args) } => check::check(&args)?,
+        Command::Db { action: Db::Check { place, json } } => database::check(place, json)?,
+        Command::Scrub(place) => database::scrub(place)?,
+        Command::Completions { shell } => generate::completions(shell)?,
+        Command::Man { dir } => generate::man(&dir)?,
+        command => commands::run(command)?,
     }
+    Ok(())
 }

@@ -1,13 +1,141 @@
-//! Words to the person at the terminal. A reader that went away is no error.
+//! Words to the person at the terminal, and answers for programs.
+//!
+//! What comes from a server never reaches a terminal raw: a memory may hold escape sequences that move the cursor,
+//! set the title or answer in the user's name.
 
-use std::io::Write;
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Write};
 
-/// Says a line on standard output.
+use anyhow::Context;
+use serde::Serialize;
+
+use crate::config::process_env;
+
+const NOT_WRITTEN: &str = "the output could not be written";
+
+/// Says a line on standard output. A reader that went away is no error: this is for the server and other commands
+/// whose work is not their output.
 pub(crate) fn say(line: &str) {
-    let _ = writeln!(std::io::stdout(), "{line}");
+    let _ = writeln!(io::stdout(), "{}", shown(line));
 }
 
-/// Says what went wrong on standard error.
+/// Says a word of its own on standard error: what went wrong, or how work is going.
 pub(crate) fn complain(what: &str) {
-    let _ = writeln!(std::io::stderr(), "stele: {what}");
+    let _ = writeln!(io::stderr(), "stele: {}", visible(what));
+}
+
+/// Prints a line.
+///
+/// # Errors
+/// The reader went away, or the disk is full.
+pub(crate) fn print(line: &str) -> anyhow::Result<()> {
+    print_raw(&shown(line))
+}
+
+/// Prints a line that may hold colours of our own: what is not ours in it was made visible before.
+pub(crate) fn print_raw(line: &str) -> anyhow::Result<()> {
+    writeln!(io::stdout().lock(), "{line}").context(NOT_WRITTEN)
+}
+
+/// Prints a text as it is: byte for byte, or with visible control characters on a terminal.
+pub(crate) fn print_text(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(shown(text).as_bytes()).and_then(|()| out.flush()).context(NOT_WRITTEN)
+}
+
+/// Prints JSON on one line.
+pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+    print_raw(&serde_json::to_string(value)?)
+}
+
+/// A text as standard output takes it.
+fn shown(text: &str) -> Cow<'_, str> {
+    if io::stdout().is_terminal() { visible(text) } else { Cow::Borrowed(text) }
+}
+
+/// Control characters of ASCII and C1, and those that turn the direction of writing.
+fn is_unsafe(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+}
+
+fn escaped(text: &str, keep: &[char]) -> String {
+    text.chars().fold(String::with_capacity(text.len() + 8), |mut out, c| {
+        match c {
+            c if keep.contains(&c) || !is_unsafe(c) => out.push(c),
+            c if c < '\u{100}' => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c => out.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
+        }
+        out
+    })
+}
+
+/// A text whose control characters, but for newline and tab, are written out.
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    let keep = ['\n', '\t'];
+    if text.chars().all(|c| keep.contains(&c) || !is_unsafe(c)) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(escaped(text, &keep))
+}
+
+/// A text within a line of a table or message: control characters are written out, newlines too.
+pub(crate) fn cell(text: &str) -> Cow<'_, str> {
+    if text.chars().any(is_unsafe) { Cow::Owned(escaped(text, &[])) } else { Cow::Borrowed(text) }
+}
+
+/// Prints rows below a header, in columns. Nothing at all for no rows, so that scripts see an empty output.
+pub(crate) fn print_table<const N: usize>(header: [&str; N], rows: &[[String; N]]) -> anyhow::Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let rows: Vec<[Cow<'_, str>; N]> = std::iter::once(header.map(Cow::Borrowed))
+        .chain(rows.iter().map(|row| row.each_ref().map(|text| cell(text))))
+        .collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; N] = std::array::from_fn(width);
+    for row in &rows {
+        let cells = row.iter().zip(widths).map(|(text, width)| format!("{text:<width$}"));
+        print(cells.collect::<Vec<_>>().join("  ").trim_end())?;
+    }
+    Ok(())
+}
+
+/// Whether standard output shows colours.
+pub(crate) fn colours() -> bool {
+    let plain = process_env("NO_COLOR").is_some() || process_env("TERM").as_deref() == Some("dumb");
+    io::stdout().is_terminal() && !plain
+}
+
+/// So many things, in words.
+pub(crate) fn count(number: usize, one: &str, several: &str) -> String {
+    if number == 1 { format!("1 {one}") } else { format!("{number} {several}") }
+}
+
+/// A time as tables show it: to the second.
+pub(crate) fn time(text: &str) -> String {
+    match text.split_once('.') {
+        Some((seconds, _)) => format!("{}Z", seconds.replace('T', " ")),
+        None => text.replace('T', " "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_steers_a_terminal_is_shown_raw() {
+        assert_eq!(
+            visible("a\x1b[2J\u{9b}31m\r\n\tb\u{202e}\x7f"),
+            "a\\x1b[2J\\x9b31m\\x0d\n\tb\\u{202e}\\x7f"
+        );
+        assert_eq!(cell("a\nb\t"), "a\\x0ab\\x09");
+        assert!(matches!(visible("plain ünï 漢\n"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn times_are_cut_to_the_second() {
+        assert_eq!(time("2026-11-30T14:05:22.123456Z"), "2026-11-30 14:05:22Z");
+        assert_eq!(time("2026-11-30T14:05:22Z"), "2026-11-30 14:05:22Z");
+    }
 }

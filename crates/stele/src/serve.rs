@@ -18,6 +18,7 @@ use crate::cli::ServeFlags;
 use crate::config::{Config, process_env};
 use crate::first_start::{admin_key_file, installation};
 use crate::output::say;
+use crate::reference;
 
 /// Runs the server until SIGTERM or SIGINT.
 pub(crate) fn run(flags: ServeFlags) -> anyhow::Result<()> {
@@ -53,9 +54,11 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     );
     tracing::info!(%address, stores = storage.store_count().await?, "listening");
     let sweeper = tokio::spawn(sweep(stele.clone(), Duration::from_secs(config.sweep_secs), purge_wanted));
+    let metrics = config.metrics.then(|| stele_http::metrics::routes(stele.clone()));
+    let reference = stele_http::reference::routes(&reference::document(config.metrics));
     let dialects =
         [wire_anthropic::routes(stele.clone()), wire_recursion::routes(stele.clone(), config.error_codes)];
-    let router = stele_http::router::router(stele, dialects);
+    let router = stele_http::router::router(stele, dialects.into_iter().chain([reference]).chain(metrics));
     greet(address, &config.data_dir);
     stele_http::serve::serve(listener, router, stop_signal()?).await;
     sweeper.abort();

@@ -1,0 +1,87 @@
+//! What works on stores and memories through a server.
+
+mod edit;
+mod editor;
+mod history;
+mod memories;
+mod put;
+mod resolve;
+mod stores;
+mod tree;
+mod walk;
+
+use crate::cli::{ClientFlags, Command, Memory, Store, With};
+use crate::connect::client;
+
+/// How a command runs: with which server, and how it answers.
+pub(crate) struct Session {
+    /// The server.
+    pub(crate) client: stele_client::Client,
+    /// Whether programs read the answer.
+    pub(crate) json: bool,
+}
+
+fn session(flags: &ClientFlags) -> anyhow::Result<Session> {
+    Ok(Session { client: client(flags)?, json: flags.json })
+}
+
+fn with<A: clap::Args>(
+    given: With<A>,
+    run: impl FnOnce(&Session, A) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    run(&session(&given.client)?, given.args)
+}
+
+/// Runs a command on stores, memories or their history.
+pub(crate) fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Store(given) => store(&session(&given.client)?, given.action),
+        Command::Memory(given) => memory(&session(&given.client)?, given.action),
+        Command::Ls(given) => with(given, memories::list),
+        Command::Cat(given) => with(given, memories::read),
+        Command::Tree(given) => with(given, tree::tree),
+        Command::Mv(given) => with(given, memories::rename),
+        Command::Rm(given) => with(given, memories::remove),
+        Command::Edit(given) => with(given, edit::edit),
+        Command::Put(given) => with(given, put::put),
+        Command::Log(given) => with(given, history::log),
+        Command::Diff(given) => with(given, history::diff),
+        Command::Restore(given) => with(given, history::restore),
+        Command::Redact(given) => with(given, history::redact),
+        Command::Merge(given) => with(given, edit::merge_displaced),
+        Command::Serve(_)
+        | Command::Key(_)
+        | Command::Workspace(_)
+        | Command::Config { .. }
+        | Command::Db { .. }
+        | Command::Scrub(_)
+        | Command::Completions { .. }
+        | Command::Man { .. } => unreachable!("main runs these itself"),
+    }
+}
+
+fn store(session: &Session, action: Store) -> anyhow::Result<()> {
+    match action {
+        Store::Create { name, description, metadata } => stores::create(session, name, description, metadata),
+        Store::List { archived } => stores::list(session, archived),
+        Store::Show { store } => stores::show(session, &store),
+        Store::Update { store, name, description, metadata } => {
+            stores::update(session, &store, name, description, metadata)
+        }
+        Store::Archive(which) => stores::archive(session, &which),
+        Store::Delete(which) => stores::delete(session, &which),
+    }
+}
+
+fn memory(session: &Session, action: Memory) -> anyhow::Result<()> {
+    match action {
+        Memory::List(args) => memories::list(session, args),
+        Memory::Read(args) => memories::read(session, args),
+        Memory::Write(args) => memories::write(session, args),
+        Memory::Edit(args) => edit::edit(session, args),
+        Memory::Move(args) => memories::rename(session, args),
+        Memory::Delete(args) => memories::remove(session, args),
+        Memory::Put(args) => put::put(session, args),
+        Memory::Tree(args) => tree::tree(session, args),
+    }
+}
