@@ -6,7 +6,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
 stele=${STELE:-$root/target/debug/stele}
 work=$(mktemp -d)
-venv=$root/.venv/schemathesis
+# Not in .venv, which e2e/run.sh makes anew where it does not suit it.
+venv=$root/target/schemathesis
 server=
 cleanup() {
     [ -z "$server" ] || kill "$server" 2>/dev/null || true
