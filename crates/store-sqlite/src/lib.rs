@@ -22,5 +22,6 @@ mod writes;
 
 pub use check::{Damage, check, scrub};
 pub use lock::{Locked, lock};
-pub use open::{Compression, Config, OpenError};
+pub use open::{Config, OpenError};
 pub use storage::SqliteStorage;
+pub use store_codec::Compression;

@@ -6,21 +6,12 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 use stele_core::limits::Limits;
+use store_codec::Compression;
 
 use crate::migrate::migrate;
 
 /// The database file in a data directory.
 pub(crate) const FILE: &str = "stele.db";
-
-/// Whether contents are compressed at rest. `Off` lets an operator search the files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Compression {
-    /// zstd, where it pays.
-    #[default]
-    On,
-    /// Plain bytes.
-    Off,
-}
 
 /// What to open, and how.
 #[derive(Clone, Debug)]

@@ -17,11 +17,12 @@ use stele_core::storage::{
     Storage, StorageError, Swept, Workspace, WorkspacePatch,
 };
 use stele_core::text::Content;
+use store_codec::Compression;
 
 use crate::content::{LARGE_BYTES, encode};
 use crate::fault::{Fault, Stop};
 use crate::lock::{Locked, lock};
-use crate::open::{Compression, Config, OpenError, make_data_dir, open_writer};
+use crate::open::{Config, OpenError, make_data_dir, open_writer};
 use crate::queue::Lane;
 use crate::reader::Readers;
 use crate::reads::{self, Stretch};
