@@ -54,6 +54,11 @@ impl KeyHash {
         Self(Sha256::of(shown.as_bytes()))
     }
 
+    /// The hash that was stored as these bytes.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(Sha256::from_bytes(bytes))
+    }
+
     /// The 32 bytes, as stored.
     pub fn as_bytes(&self) -> &[u8; 32] {
         self.0.as_bytes()

@@ -6,6 +6,7 @@ pub mod access;
 pub mod clock;
 pub mod command;
 pub mod decide;
+pub mod dump;
 pub mod hash;
 pub mod id;
 pub mod key;

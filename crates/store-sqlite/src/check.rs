@@ -48,7 +48,8 @@ impl std::fmt::Display for Damage {
     }
 }
 
-fn open(data_dir: &Path) -> Result<(crate::lock::Locked, Connection), OpenError> {
+/// Opens a data directory that no server holds.
+pub(crate) fn open(data_dir: &Path) -> Result<(crate::lock::Locked, Connection), OpenError> {
     if !data_dir.join(FILE).exists() {
         return Err(OpenError::NoDatabase(data_dir.to_owned()));
     }

@@ -5,6 +5,7 @@
 
 mod check;
 mod content;
+mod dump;
 mod fault;
 mod lock;
 mod migrate;
@@ -21,6 +22,7 @@ mod writer;
 mod writes;
 
 pub use check::{Damage, check, scrub};
+pub use dump::{SqliteDump, SqliteLoad};
 pub use lock::{Locked, lock};
 pub use open::{Config, OpenError};
 pub use storage::SqliteStorage;

@@ -45,6 +45,9 @@ pub enum OpenError {
         /// The process id of the holder.
         holder: String,
     },
+    /// There is a database in it already.
+    #[error("there is a database in {} already: name an empty place", .0.display())]
+    NotEmpty(PathBuf),
     /// There is no database in it.
     #[error("there is no Stele database in {}", .0.display())]
     NoDatabase(PathBuf),

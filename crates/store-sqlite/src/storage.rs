@@ -210,7 +210,7 @@ impl Drop for SqliteStorage {
     }
 }
 
-fn insert_workspace(connection: &Connection, workspace: &Workspace) -> Sql<()> {
+pub(crate) fn insert_workspace(connection: &Connection, workspace: &Workspace) -> Sql<()> {
     connection
         .prepare_cached(
             "INSERT INTO workspaces (id, name, created_at, max_memories_per_store) VALUES (?, ?, ?, ?)",
@@ -241,7 +241,7 @@ fn update_workspace(
     Ok(Some(workspace))
 }
 
-fn insert_key(connection: &Connection, record: &KeyRecord) -> Sql<()> {
+pub(crate) fn insert_key(connection: &Connection, record: &KeyRecord) -> Sql<()> {
     let key = &record.key;
     let role = match key.grant {
         Grant::Role(role) => Some(role.as_str()),
@@ -266,7 +266,7 @@ fn insert_key(connection: &Connection, record: &KeyRecord) -> Sql<()> {
     Ok(())
 }
 
-fn installation(connection: &Connection) -> Sql<Option<Installation>> {
+pub(crate) fn installation(connection: &Connection) -> Sql<Option<Installation>> {
     connection
         .prepare_cached("SELECT organization, first_workspace FROM installation")?
         .query_row([], |row| {

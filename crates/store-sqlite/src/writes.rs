@@ -69,7 +69,7 @@ fn free_slug(connection: &Connection, workspace: WorkspaceId, base: &str) -> Sql
     Ok(slug)
 }
 
-fn insert_store(connection: &Connection, store: &Store) -> Sql<()> {
+pub(crate) fn insert_store(connection: &Connection, store: &Store) -> Sql<()> {
     let (kind, by) = actor_columns(store.created_by);
     connection
         .prepare_cached(
@@ -303,23 +303,7 @@ impl Target<'_> {
     }
 
     fn insert(&self, memory: &Memory, head: i64) -> Sql<()> {
-        self.connection
-            .prepare_cached(
-                "INSERT INTO memories (store, id, path, head, version_id, content_sha256, size_bytes, created_at, \
-                 updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            )?
-            .execute(params![
-                self.store,
-                Col(memory.id),
-                memory.path.as_str(),
-                head,
-                Col(memory.version),
-                Col(memory.content_sha256),
-                memory.size_bytes,
-                Col(memory.created_at),
-                Col(memory.updated_at)
-            ])?;
-        Ok(())
+        insert_memory(self.connection, self.store, memory, head)
     }
 
     fn replace(&self, memory: &Memory, head: i64) -> Sql<()> {
@@ -404,4 +388,25 @@ impl Target<'_> {
             .execute(params![Col(redaction.at), kind, by, path == RedactedPath::Scrub, Col(version)])?;
         Ok(())
     }
+}
+
+/// Keeps a live memory of the store numbered `store`, its head being the version numbered `head`.
+pub(crate) fn insert_memory(connection: &Connection, store: i64, memory: &Memory, head: i64) -> Sql<()> {
+    connection
+        .prepare_cached(
+            "INSERT INTO memories (store, id, path, head, version_id, content_sha256, size_bytes, created_at, \
+             updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        )?
+        .execute(params![
+            store,
+            Col(memory.id),
+            memory.path.as_str(),
+            head,
+            Col(memory.version),
+            Col(memory.content_sha256),
+            memory.size_bytes,
+            Col(memory.created_at),
+            Col(memory.updated_at)
+        ])?;
+    Ok(())
 }

@@ -1,0 +1,186 @@
+//! Everything in a database, row by row, as of one moment: servers may go on meanwhile.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use stele_core::dump::{Dump, StorePlace, Stored, Totals, VersionRow};
+use stele_core::hash::Sha256;
+use stele_core::id::{KeyId, MemoryId, StoreId, WorkspaceId};
+use stele_core::key::KeyHash;
+use stele_core::model::{Memory, Store};
+use stele_core::storage::{Installation, KeyRecord, StorageError, Workspace};
+use tokio::runtime::{Builder, Runtime};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Row};
+
+use crate::connect::{Connector, SCHEMA};
+use crate::fault::Fault;
+use crate::migrate;
+use crate::open::{OpenError, reach};
+use crate::rows::{self, Col, Cursor, signed};
+use crate::url::Url;
+
+/// A connection, waited for on this thread.
+pub(crate) struct Session {
+    pub(crate) runtime: Runtime,
+    pub(crate) client: Client,
+}
+
+impl Session {
+    pub(crate) fn open(url: &Url) -> Result<Self, OpenError> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.expect("a runtime of one thread can be made");
+        let connector = Connector::new(url, Duration::from_secs(60))?;
+        let client = runtime.block_on(reach(url, &connector))?;
+        let settings = format!("SET search_path = {SCHEMA}; SET client_min_messages = error; SET jit = off");
+        runtime.block_on(client.batch_execute(&settings))?;
+        Ok(Self { runtime, client })
+    }
+
+    pub(crate) fn run(&self, sql: &str) -> Result<(), Fault> {
+        Ok(self.runtime.block_on(self.client.batch_execute(sql))?)
+    }
+
+    fn query(&self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Fault> {
+        Ok(self.runtime.block_on(self.client.query(sql, parameters))?)
+    }
+}
+
+/// A database to be read.
+pub struct PostgresDump {
+    session: Session,
+}
+
+impl PostgresDump {
+    /// Opens a database and keeps to what it is at this moment.
+    ///
+    /// # Errors
+    /// It cannot be reached, is not ours, or is of another Stele.
+    pub fn open(url: &Url) -> Result<Self, OpenError> {
+        let session = Session::open(url)?;
+        if !session.runtime.block_on(migrate::exists(&session.client))? {
+            return Err(OpenError::NoDatabase(url.to_string()));
+        }
+        session.runtime.block_on(migrate::is_current(&session.client))?;
+        let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL enable_seqscan = off";
+        session.runtime.block_on(session.client.batch_execute(begin))?;
+        Ok(Self { session })
+    }
+}
+
+const NOTHING: [u8; 16] = [0; 16];
+
+impl Dump for PostgresDump {
+    fn installation(&mut self) -> Result<Option<Installation>, StorageError> {
+        let rows = self.session.query("SELECT organization, first_workspace FROM installation", &[])?;
+        let read = |row: &Row| -> Result<_, Fault> {
+            let c = &mut Cursor::new(row);
+            Ok(Installation { organization: c.col()?, first_workspace: c.col()? })
+        };
+        Ok(rows.first().map(read).transpose()?)
+    }
+
+    fn totals(&mut self) -> Result<Totals, StorageError> {
+        let live = "t JOIN stores s ON s.workspace = t.workspace AND s.id = t.store AND s.deleted_at IS NULL";
+        let sql = format!(
+            "SELECT (SELECT count(*) FROM workspaces), (SELECT count(*) FROM api_keys), \
+             (SELECT count(*) FROM stores WHERE deleted_at IS NULL), (SELECT count(*) FROM memories {live}), \
+             (SELECT count(*) FROM versions {live})"
+        );
+        let rows = self.session.query(&sql, &[])?;
+        let c = &mut Cursor::new(rows.first().expect("counts are one row"));
+        Ok(Totals {
+            workspaces: c.number()?,
+            keys: c.number()?,
+            stores: c.number()?,
+            memories: c.number()?,
+            versions: c.number()?,
+        })
+    }
+
+    fn workspaces(&mut self) -> Result<Vec<Workspace>, StorageError> {
+        let sql =
+            "SELECT workspace, name, created_at, max_memories_per_store FROM workspaces ORDER BY workspace";
+        let found = self.session.query(sql, &[])?;
+        Ok(found.iter().map(rows::workspace).collect::<Result<_, _>>()?)
+    }
+
+    fn keys(
+        &mut self,
+        after: Option<(WorkspaceId, KeyId)>,
+        limit: usize,
+    ) -> Result<Vec<KeyRecord>, StorageError> {
+        let start = (WorkspaceId::from_bytes(NOTHING), KeyId::from_bytes(NOTHING));
+        let (workspace, id) = after.unwrap_or(start);
+        let sql = concat!(
+            "SELECT ",
+            key_columns!(),
+            ", k.hash FROM api_keys k WHERE (k.workspace, k.id) > ($1, $2) ORDER BY k.workspace, k.id LIMIT $3"
+        );
+        let rows = self.session.query(sql, &[&Col(workspace), &Col(id), &signed(limit as u64)])?;
+        let read = |row: &Row| -> Result<_, Fault> {
+            let hash: Col<Sha256> = row.try_get(9)?;
+            Ok(KeyRecord { key: rows::api_key(row)?, hash: KeyHash::from_bytes(*hash.0.as_bytes()) })
+        };
+        Ok(rows.iter().map(read).collect::<Result<_, _>>()?)
+    }
+
+    fn stores(&mut self, after: Option<StorePlace>, limit: usize) -> Result<Vec<Store>, StorageError> {
+        let start = (WorkspaceId::from_bytes(NOTHING), StoreId::from_bytes(NOTHING));
+        let (workspace, id) = after.unwrap_or(start);
+        let sql = concat!(
+            "SELECT ",
+            store_columns!(),
+            " FROM stores s WHERE s.deleted_at IS NULL AND (s.workspace, s.id) > ($1, $2) \
+             ORDER BY s.workspace, s.id LIMIT $3"
+        );
+        let rows = self.session.query(sql, &[&Col(workspace), &Col(id), &signed(limit as u64)])?;
+        let read = |row: &Row| rows::store(&mut Cursor::new(row));
+        Ok(rows.iter().map(read).collect::<Result<_, _>>()?)
+    }
+
+    fn versions(
+        &mut self,
+        place: StorePlace,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<VersionRow>, StorageError> {
+        let sql = concat!(
+            "SELECT v.summary, v.reason, v.encoding, v.content, ",
+            version_columns!(),
+            " FROM versions v WHERE v.workspace = $1 AND v.store = $2 AND v.sequence > $3 \
+             ORDER BY v.sequence LIMIT $4"
+        );
+        let (workspace, store) = (Col(place.0), Col(place.1));
+        let rows = self.session.query(sql, &[&workspace, &store, &signed(after), &signed(limit as u64)])?;
+        let read = |row: &Row| -> Result<_, Fault> {
+            let c = &mut Cursor::new(row);
+            let (summary, reason) = (c.summary()?, c.take()?);
+            let (encoding, bytes) = (c.take::<Option<i16>>()?, c.take::<Option<Vec<u8>>>()?);
+            let content = match (encoding.and_then(|encoding| u8::try_from(encoding).ok()), bytes) {
+                (Some(encoding), Some(bytes)) => Some(Stored { encoding, bytes: Bytes::from(bytes) }),
+                _ => None,
+            };
+            Ok(VersionRow { version: rows::version(c, place.1)?, summary, reason, content })
+        };
+        Ok(rows.iter().map(read).collect::<Result<_, _>>()?)
+    }
+
+    fn memories(
+        &mut self,
+        place: StorePlace,
+        after: Option<MemoryId>,
+        limit: usize,
+    ) -> Result<Vec<Memory>, StorageError> {
+        let after = after.unwrap_or(MemoryId::from_bytes(NOTHING));
+        let sql = concat!(
+            "SELECT ",
+            memory_columns!(),
+            " FROM memories m WHERE m.workspace = $1 AND m.store = $2 AND m.id > $3 ORDER BY m.id LIMIT $4"
+        );
+        let (workspace, store) = (Col(place.0), Col(place.1));
+        let rows = self.session.query(sql, &[&workspace, &store, &Col(after), &signed(limit as u64)])?;
+        let read = |row: &Row| rows::memory(&mut Cursor::new(row), place.1);
+        Ok(rows.iter().map(read).collect::<Result<_, _>>()?)
+    }
+}

@@ -1,0 +1,246 @@
+//! Commands wait in line by store; those that wait together share a transaction. DESIGN 5.
+//!
+//! Each store with waiting commands has one task, so that a process never waits for itself at a store's row. Tasks
+//! outlive the requests that they answer: a caller that goes away leaves no transaction half done.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use stele_core::id::{StoreId, WorkspaceId};
+use stele_core::storage::{Changed, Error, StorageError};
+use tokio::sync::oneshot;
+
+use crate::batch::{self, Broken, Prepared};
+use crate::fault::Fault;
+use crate::shared::Shared;
+
+/// Most commands of one transaction.
+const BATCH: usize = 64;
+/// Most commands that wait, in all and of one workspace.
+const MOST: usize = 8_192;
+const MOST_OF_ONE: usize = 2_048;
+/// How often a transaction that PostgreSQL chose as a victim is run again.
+const REPEATS: u32 = 8;
+/// How many dead connections one transaction may meet before its first statement gets through.
+pub(crate) const RECONNECTS: u32 = 3;
+
+type Place = (WorkspaceId, StoreId);
+type Reply = oneshot::Sender<Result<Changed, Error>>;
+
+struct Job {
+    prepared: Prepared,
+    reply: Reply,
+}
+
+#[derive(Default)]
+struct Waiting {
+    lanes: HashMap<Place, VecDeque<Job>>,
+    count: usize,
+    of_workspace: HashMap<WorkspaceId, usize>,
+    closed: bool,
+}
+
+/// All lines.
+#[derive(Default)]
+pub(crate) struct Lanes {
+    waiting: Mutex<Waiting>,
+}
+
+impl Lanes {
+    /// Carries out a change when its turn comes.
+    pub(crate) async fn change(&self, shared: &Arc<Shared>, prepared: Prepared) -> Result<Changed, Error> {
+        let place = (prepared.change.workspace, prepared.change.store);
+        let (reply, answer) = oneshot::channel();
+        if self.push(place, Job { prepared, reply })? {
+            let worker = shared.clone();
+            shared.tracker.spawn(async move { worker.lanes.work(place, &worker).await });
+        }
+        answer.await.map_err(|_| StorageError::Unavailable(None))?
+    }
+
+    /// Lets a job wait; true if its store needs a task.
+    fn push(&self, place: Place, job: Job) -> Result<bool, StorageError> {
+        let mut waiting = self.waiting.lock().expect("no panic under the lock");
+        if waiting.closed {
+            return Err(StorageError::Unavailable(None));
+        }
+        let of_workspace = waiting.of_workspace.get(&place.0).copied().unwrap_or(0);
+        if waiting.count >= MOST || of_workspace >= MOST_OF_ONE {
+            return Err(StorageError::Overloaded);
+        }
+        waiting.count += 1;
+        *waiting.of_workspace.entry(place.0).or_default() += 1;
+        let idle = !waiting.lanes.contains_key(&place);
+        waiting.lanes.entry(place).or_default().push_back(job);
+        Ok(idle)
+    }
+
+    /// The next jobs of a store; `None` ends its task.
+    fn take(&self, place: Place, most: usize) -> Option<Vec<Job>> {
+        let mut waiting = self.waiting.lock().expect("no panic under the lock");
+        let lane = waiting.lanes.get_mut(&place)?;
+        let jobs: Vec<Job> = lane.drain(..lane.len().min(most)).collect();
+        if jobs.is_empty() {
+            waiting.lanes.remove(&place);
+            return None;
+        }
+        waiting.count -= jobs.len();
+        let of_workspace = waiting.of_workspace.get_mut(&place.0).expect("jobs of a workspace are counted");
+        *of_workspace -= jobs.len();
+        if *of_workspace == 0 {
+            waiting.of_workspace.remove(&place.0);
+        }
+        Some(jobs)
+    }
+
+    /// Takes no more jobs; what waits is still carried out.
+    pub(crate) fn close(&self) {
+        self.waiting.lock().expect("no panic under the lock").closed = true;
+    }
+
+    /// What waits for a store is let down: its task has panicked.
+    fn abandon(&self, place: Place) {
+        while self.take(place, usize::MAX).is_some() {}
+    }
+
+    async fn work(&self, place: Place, shared: &Shared) {
+        let _end = End { lanes: self, place };
+        loop {
+            // The connection first: what arrives while it is waited for comes along.
+            let lent = shared.pool.lend().await;
+            let Some(jobs) = self.take(place, BATCH) else { return };
+            match lent {
+                Ok(lent) => {
+                    let commands: Vec<&Prepared> = jobs.iter().map(|job| &job.prepared).collect();
+                    let answers = shared.commit_together(lent, &commands).await;
+                    for (job, answer) in jobs.into_iter().zip(answers) {
+                        // A caller that went away needs no answer.
+                        let _ = job.reply.send(answer);
+                    }
+                }
+                Err(fault) => {
+                    for job in jobs {
+                        let _ = job.reply.send(Err(fault.again().into()));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The end of a store's task.
+struct End<'a> {
+    lanes: &'a Lanes,
+    place: Place,
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.lanes.abandon(self.place);
+        }
+    }
+}
+
+impl Shared {
+    /// Runs the commands in one transaction, and each alone where that fails for a reason of one of them.
+    async fn commit_together(
+        &self,
+        lent: crate::pool::Lent,
+        commands: &[&Prepared],
+    ) -> Vec<Result<Changed, Error>> {
+        match self.commit_batch(Some(lent), commands).await {
+            Ok(answers) => answers,
+            Err(fault) if commands.len() == 1 || fault.concerns_all() => {
+                if !matches!(fault, Fault::Busy | Fault::Closed) {
+                    tracing::warn!(error = ?fault.again(), commands = commands.len(), "a commit failed");
+                }
+                commands.iter().map(|_| Err(fault.again().into())).collect()
+            }
+            Err(_) => {
+                let mut answers = Vec::with_capacity(commands.len());
+                for command in commands {
+                    let mut alone = self.commit_batch(None, &[*command]).await;
+                    let answer = match &mut alone {
+                        Ok(answers) => answers.pop().expect("one answer a command"),
+                        Err(fault) => {
+                            tracing::warn!(error = ?fault.again(), "a command failed");
+                            Err(fault.again().into())
+                        }
+                    };
+                    answers.push(answer);
+                }
+                answers
+            }
+        }
+    }
+
+    /// One transaction, repeated while PostgreSQL makes it a victim, and on another connection where one turns
+    /// out to be dead before COMMIT was sent.
+    async fn commit_batch(
+        &self,
+        mut lent: Option<crate::pool::Lent>,
+        commands: &[&Prepared],
+    ) -> Result<Vec<Result<Changed, Error>>, Fault> {
+        let (mut victim, mut lost) = (0, 0);
+        loop {
+            let mut connection = match lent.take() {
+                Some(lent) => lent,
+                None => self.pool.lend().await?,
+            };
+            let broken = match self.attempt(&mut connection, commands).await {
+                Ok(answers) => return Ok(answers),
+                Err(broken) => broken,
+            };
+            if broken.fault.is_lost() {
+                drop(connection);
+                if broken.committing || lost == RECONNECTS {
+                    return Err(broken.fault);
+                }
+                lost += 1;
+            } else {
+                self.roll_back(connection).await;
+                if !broken.fault.is_conflict() || victim == REPEATS {
+                    return Err(broken.fault);
+                }
+                victim += 1;
+                let pause = self.random.bits() % (1 << victim.min(6));
+                tokio::time::sleep(Duration::from_millis(pause)).await;
+            }
+        }
+    }
+
+    async fn attempt(
+        &self,
+        connection: &mut crate::pool::Lent,
+        commands: &[&Prepared],
+    ) -> Result<Vec<Result<Changed, Error>>, Broken> {
+        // Beyond PostgreSQL's own timeouts: a connection that says nothing at all.
+        let running = batch::run(connection.dirty(), commands, self);
+        let answers = match tokio::time::timeout(self.patience, running).await {
+            Ok(answers) => answers?,
+            Err(_) => return Err(Broken { fault: Fault::Silent, committing: true }),
+        };
+        connection.clean();
+        Ok(answers.into_iter().map(|answer| answer.map_err(Error::Refused)).collect())
+    }
+
+    /// Gives a connection back without its transaction; one that does not even do that is closed.
+    pub(crate) async fn roll_back(&self, mut connection: crate::pool::Lent) {
+        let ended = connection.dirty().client.batch_execute("ROLLBACK");
+        if let Ok(Ok(())) = tokio::time::timeout(self.patience, ended).await {
+            connection.clean();
+        }
+    }
+}
+
+impl Fault {
+    /// Whether the commands of a batch have it in common, so that running them one by one would not help.
+    fn concerns_all(&self) -> bool {
+        self.is_lost()
+            || self.is_conflict()
+            || matches!(self.again(), StorageError::Overloaded | StorageError::Full)
+            || matches!(self, Self::Busy | Self::Closed)
+    }
+}

@@ -1,0 +1,149 @@
+//! What requests and their tasks share, and the transactions that they open.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quick_cache::sync::Cache;
+use stele_core::clock::{Clock, Random};
+use stele_core::decide::Context;
+use stele_core::id::{MemoryId, StoreId, VersionId, WorkspaceId};
+use stele_core::limits::Limits;
+use stele_core::list::{Detail, Page, VersionQuery};
+use stele_core::model::{Actor, VersionText};
+use stele_core::storage::{Change, KnownBodies, Lookup, MemoryRead, MemoryRef, StorageError};
+use store_codec::{Compression, Encoded, LARGE_BYTES, encode};
+use tokio::sync::Mutex;
+use tokio_util::task::TaskTracker;
+
+use crate::batch::BEGIN;
+use crate::connect::Connected;
+use crate::fault::Fault;
+use crate::lanes::{Lanes, RECONNECTS};
+use crate::points::Points;
+use crate::pool::{Lent, Pool};
+use crate::reads::{self, Stretch};
+
+/// What requests and their tasks share.
+pub(crate) struct Shared {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) random: Arc<dyn Random>,
+    pub(crate) limits: Limits,
+    pub(crate) compression: Compression,
+    pub(crate) patience: Duration,
+    pub(crate) pool: Pool,
+    pub(crate) points: Points,
+    pub(crate) lists: Points,
+    pub(crate) lanes: Lanes,
+    pub(crate) tracker: TaskTracker,
+    pub(crate) sweeping: Mutex<()>,
+    /// How this process is known to the others.
+    pub(crate) holder: [u8; 16],
+    pub(crate) heads: Cache<MemoryId, VersionId>,
+}
+
+/// A transaction that is open. Dropped without [`Tx::commit`], it is undone by closing its connection.
+pub(crate) struct Tx {
+    pub(crate) lent: Lent,
+}
+
+impl Tx {
+    pub(crate) fn connected(&self) -> &Connected {
+        self.lent.connected()
+    }
+
+    pub(crate) async fn commit(mut self) -> Result<(), Fault> {
+        self.connected().client.batch_execute("COMMIT").await?;
+        self.lent.clean();
+        Ok(())
+    }
+}
+
+impl Shared {
+    /// Begins a transaction, on another connection if one turns out to be dead.
+    pub(crate) async fn begin(&self) -> Result<Tx, Fault> {
+        let mut lost = 0;
+        loop {
+            let mut lent = self.pool.lend().await?;
+            match lent.dirty().client.batch_execute(BEGIN).await.map_err(Fault::from) {
+                Ok(()) => return Ok(Tx { lent }),
+                Err(fault) if lost < RECONNECTS && fault.is_lost() => lost += 1,
+                Err(fault) => return Err(fault),
+            }
+        }
+    }
+
+    /// The content of the change as it is to be stored; a large one is made on a blocking thread.
+    pub(crate) async fn encoded(&self, change: &Change) -> Result<Option<Encoded>, StorageError> {
+        let Some(content) = change.command.content() else { return Ok(None) };
+        let compression = self.compression;
+        if content.size_bytes() <= LARGE_BYTES as u64 {
+            return Ok(Some(encode(content, compression)));
+        }
+        let content = content.clone();
+        let encoded = tokio::task::spawn_blocking(move || encode(&content, compression)).await;
+        encoded.map(Some).map_err(|error| StorageError::Internal(Box::new(error)))
+    }
+
+    /// What surrounds a decision; the present is read under the lock.
+    pub(crate) fn context(&self, actor: Actor) -> Context<'_> {
+        let random = [self.random.bits(), self.random.bits()];
+        Context { actor, now: self.clock.now(), random, limits: &self.limits }
+    }
+
+    pub(crate) async fn memory_get(
+        &self,
+        (workspace, store): (WorkspaceId, StoreId),
+        which: MemoryRef,
+        detail: Detail,
+        known: Option<Arc<dyn KnownBodies>>,
+    ) -> Result<Lookup<MemoryRead>, Fault> {
+        let hint = match &which {
+            MemoryRef::Id(id) if known.is_some() => self.heads.get(id),
+            _ => None,
+        };
+        let (which, known) = (Arc::new(which), &known);
+        let read = self
+            .points
+            .read(|c| {
+                let which = which.clone();
+                async move { reads::memory(&c, workspace, store, &which, detail, known.as_ref(), hint).await }
+            })
+            .await?;
+        if let Lookup::Found(MemoryRead::Read { memory, .. }) = &read
+            && known.is_some()
+            && hint != Some(memory.version)
+        {
+            self.heads.insert(memory.id, memory.version);
+        }
+        Ok(read)
+    }
+
+    pub(crate) async fn version_list(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+        query: &VersionQuery,
+    ) -> Result<Option<Page<VersionText>>, Fault> {
+        let newest =
+            self.points.read(|c| async move { reads::newest_sequence(&c, workspace, store).await }).await?;
+        let Some(newest) = newest else { return Ok(None) };
+        let mut before =
+            query.before.map_or(i64::MAX, |b| i64::try_from(b).unwrap_or(i64::MAX)).min(newest + 1);
+        let mut authors = query.filter.authors.iter();
+        let first = authors.next();
+        if authors.any(|other| Some(other) != first) {
+            return Ok(Some(Page::cut(Vec::new(), query.limit)));
+        }
+        let mut items = Vec::new();
+        while before > 0 && items.len() <= query.limit {
+            let from = before.saturating_sub(reads::stretch_length(query)).max(0);
+            let stretch = Stretch { before, from, limit: query.limit + 1 - items.len() };
+            let read = self
+                .lists
+                .read(|c| async move { reads::versions(&c, workspace, store, query, stretch).await });
+            items.extend(read.await?);
+            before = from;
+        }
+        Ok(Some(Page::cut(items, query.limit)))
+    }
+}

@@ -1,0 +1,90 @@
+//! Making stores.
+
+use stele_core::command::NewStore;
+use stele_core::decide::{WorkspaceSituation, decide_store};
+use stele_core::id::WorkspaceId;
+use stele_core::model::{Actor, Store};
+use stele_core::text::numbered_slug;
+
+use crate::connect::Connected;
+use crate::fault::{Fault, Stop};
+use crate::rows::{Col, actor_columns, metadata_column, origin_number};
+use crate::shared::Shared;
+
+impl Shared {
+    /// Makes a store with a slug of its own; the workspace's row keeps others from doing so meanwhile.
+    pub(crate) async fn store_create(
+        &self,
+        workspace: WorkspaceId,
+        actor: Actor,
+        new: &NewStore,
+    ) -> Result<Store, Stop> {
+        let tx = self.begin().await?;
+        let (client, statements) = (&tx.connected().client, &tx.connected().statements);
+        client.query_opt(&statements.lock_workspace, &[&Col(workspace)]).await?;
+        let stores = match self.limits.stores_per_workspace {
+            Some(_) => {
+                client.query_one(&statements.count_stores, &[&Col(workspace)]).await?.try_get::<_, i64>(0)?
+            }
+            None => 0,
+        };
+        let situation = WorkspaceSituation { workspace, stores: stores.unsigned_abs() };
+        let decided = decide_store(&situation, new, &self.context(actor));
+        let mut store = match decided {
+            Ok(store) => store,
+            Err(refusal) => {
+                self.roll_back(tx.lent).await;
+                return Err(refusal.into());
+            }
+        };
+        store.slug = free_slug(tx.connected(), workspace, &store.slug).await?;
+        insert_store(tx.connected(), &store).await?;
+        tx.commit().await?;
+        Ok(store)
+    }
+}
+
+/// The first free one of `base`, `base-2`, `base-3`, ... The workspace's row is locked.
+async fn free_slug(connected: &Connected, workspace: WorkspaceId, base: &str) -> Result<String, Fault> {
+    let (mut from, mut count) = (1u64, 1u64);
+    loop {
+        let name = |number| if number == 1 { base.to_owned() } else { numbered_slug(base, number) };
+        let candidates: Vec<String> = (from..from + count).map(name).collect();
+        let statement = &connected.statements.taken_slugs;
+        let rows = connected.client.query(statement, &[&Col(workspace), &candidates]).await?;
+        let taken: Result<Vec<String>, _> = rows.iter().map(|row| row.try_get(0)).collect();
+        let taken = taken?;
+        if let Some(free) = candidates.into_iter().find(|candidate| !taken.contains(candidate)) {
+            return Ok(free);
+        }
+        from += count;
+        count = (count * 8).min(512);
+    }
+}
+
+async fn insert_store(connected: &Connected, store: &Store) -> Result<(), Fault> {
+    let (kind, by) = actor_columns(store.created_by);
+    connected
+        .client
+        .execute(
+            &connected.statements.insert_store,
+            &[
+                &Col(store.workspace),
+                &Col(store.id),
+                &store.name.as_str(),
+                &store.slug,
+                &store.description.as_str(),
+                &metadata_column(&store.metadata),
+                &origin_number(store.origin),
+                &store.agent.map(Col),
+                &kind,
+                &by,
+                &store.created_at.as_micros(),
+                &store.updated_at.as_micros(),
+                &store.changed_at.as_micros(),
+                &store.archived_at.map(|at| at.as_micros()),
+            ],
+        )
+        .await?;
+    Ok(())
+}

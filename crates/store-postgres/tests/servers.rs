@@ -1,0 +1,154 @@
+//! Several servers on one database, with not one rule weaker. cases/storage-postgres.yaml PQ-03.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use stele_core::clock::{Clock, System};
+use stele_core::command::Command;
+use stele_core::id::OrganizationId;
+use stele_core::refusal::Refusal;
+use stele_core::storage::{Error, MemoryRef, Storage};
+use store_postgres::PostgresStorage;
+use throwaway_postgres::{Cluster, Database};
+
+mod kit;
+use kit::*;
+
+async fn two_servers() -> (Database, [Arc<PostgresStorage>; 2]) {
+    let database = Cluster::shared().migrated(migrate);
+    let servers = [open(&database.url()).await, open(&database.url()).await];
+    (database, servers)
+}
+
+async fn at_once<T: Send + 'static>(
+    jobs: impl IntoIterator<Item = impl Future<Output = T> + Send + 'static>,
+) -> Vec<T> {
+    let tasks: Vec<_> = jobs.into_iter().map(tokio::spawn).collect();
+    let mut answers = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        answers.push(task.await.expect("the task does not panic"));
+    }
+    answers
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_twenty_writers_with_one_precondition_over_two_servers_one_wins_every_time() {
+    let (_database, servers) = two_servers().await;
+    let workspace = install(&servers[0]).await.first_workspace;
+    let store = new_store(&servers[0], workspace, "Notes").await;
+    let memory = written(&servers[0], &store, create("/a.md", "0")).await.id;
+    for round in 0..50 {
+        let jobs = (1..=20).map(|n| {
+            let (server, store) = (servers[n % 2].clone(), store.clone());
+            async move { change(&server, &store, update(memory, &n.to_string(), Some("0"))).await }
+        });
+        let answers = at_once(jobs).await;
+        assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1, "round {round}");
+        for answer in answers.into_iter().filter_map(Result::err) {
+            assert!(matches!(answer, Error::Refused(Refusal::ContentChanged { .. })), "{answer:?}");
+        }
+        let seen = at_once(servers.iter().cloned().map(|server| {
+            let store = store.clone();
+            async move { text(&server, &store, MemoryRef::Id(memory)).await.expect("a read") }
+        }));
+        let seen: BTreeSet<_> = seen.await.into_iter().collect();
+        assert_eq!(seen.len(), 1, "both servers see the winner");
+        written(&servers[round % 2], &store, update(memory, "0", None)).await;
+    }
+    is_sound(&servers[1], &store).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_and_a_directory_of_one_name_never_both_live() {
+    let (_database, servers) = two_servers().await;
+    let workspace = install(&servers[0]).await.first_workspace;
+    let store = new_store(&servers[0], workspace, "Notes").await;
+    for round in 0..30 {
+        let jobs = ["", "/b", "/b/c", "", "/d", "/b"].into_iter().enumerate().map(|(n, rest)| {
+            let (server, store) = (servers[n % 2].clone(), store.clone());
+            async move { change(&server, &store, create(&format!("/a{round}{rest}"), rest)).await.is_ok() }
+        });
+        assert!(at_once(jobs).await.contains(&true));
+    }
+    let paths: Vec<_> =
+        memories(&servers[0], &store).await.into_iter().map(|(memory, _)| memory.path).collect();
+    for (n, path) in paths.iter().enumerate() {
+        assert!(!paths[n + 1..].iter().any(|other| other.overlaps(path)), "{path}");
+    }
+    is_sound(&servers[0], &store).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_server_sees_what_the_other_has_answered() {
+    let (_database, servers) = two_servers().await;
+    let workspace = install(&servers[0]).await.first_workspace;
+    let store = new_store(&servers[0], workspace, "Notes").await;
+    let memory = written(&servers[0], &store, create("/n", "0")).await.id;
+    for n in 1..=100 {
+        written(&servers[n % 2], &store, update(memory, &n.to_string(), Some(&(n - 1).to_string()))).await;
+        let seen = text(&servers[(n + 1) % 2], &store, MemoryRef::Id(memory)).await.expect("a read");
+        assert_eq!(seen, Some(n.to_string()));
+    }
+    change(&servers[0], &store, Command::DeleteStore).await.expect("it is deleted");
+    assert_eq!(servers[1].store_by_id(workspace, store.id).await.expect("a read"), None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_servers_that_start_together_on_an_empty_database_one_installs() {
+    let database = Cluster::shared().empty("");
+    let url = database.url();
+    let servers = at_once((0..4).map(|_| {
+        let url = url.clone();
+        async move { open(&url).await }
+    }))
+    .await;
+    assert_eq!(servers.iter().filter(|server| server.is_new()).count(), 1, "one migrates");
+    let mine: Vec<_> = (0..4).map(|n| OrganizationId::mint(System.now(), n)).collect();
+    let jobs = servers.iter().cloned().zip(mine.clone()).map(|(server, organization)| async move {
+        let (workspace, key, secret) = new_workspace();
+        let made = server.install(organization, workspace, key).await.expect("it installs");
+        (made, server.key_by_hash(secret.hash()).await.expect("a read").is_some())
+    });
+    let answers = at_once(jobs).await;
+    let winner = answers[0].0.organization;
+    assert!(answers.iter().all(|(made, _)| made.organization == winner));
+    let kept: Vec<bool> = answers.iter().map(|(_, kept)| *kept).collect();
+    assert_eq!(kept, mine.iter().map(|organization| *organization == winner).collect::<Vec<_>>());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_servers_purge_each_deleted_store_once() {
+    let (_database, servers) = two_servers().await;
+    let workspace = install(&servers[0]).await.first_workspace;
+    for n in 0..8 {
+        let store = new_store(&servers[0], workspace, "Notes").await;
+        for m in 0..5 {
+            written(&servers[n % 2], &store, create(&format!("/{m}"), "text")).await;
+        }
+        change(&servers[1], &store, Command::DeleteStore).await.expect("it is deleted");
+    }
+    let jobs = (0..6).map(|n| {
+        let server = servers[n % 2].clone();
+        async move { server.purge().await.expect("a purge").stores }
+    });
+    assert_eq!(at_once(jobs).await.into_iter().sum::<u64>(), 8);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn caps_hold_over_two_servers() {
+    let database = Cluster::shared().migrated(migrate);
+    let limited = || {
+        let mut config = config(&database.url());
+        config.limits.memories_per_store = 10;
+        try_open(config)
+    };
+    let servers = [limited().await.expect("it opens"), limited().await.expect("it opens")];
+    let workspace = install(&servers[0]).await.first_workspace;
+    let store = new_store(&servers[0], workspace, "Notes").await;
+    let jobs = (0..40).map(|n| {
+        let (server, store) = (servers[n % 2].clone(), store.clone());
+        async move { change(&server, &store, create(&format!("/{n}"), "")).await.is_ok() }
+    });
+    assert_eq!(at_once(jobs).await.into_iter().filter(|won| *won).count(), 10);
+    is_sound(&servers[0], &store).await;
+}
