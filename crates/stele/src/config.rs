@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 use stele_core::limits::Limits;
+use store_postgres::Url;
 use store_sqlite::Compression;
 use tracing::level_filters::LevelFilter;
 use wire_recursion::ErrorCodes;
@@ -14,12 +15,16 @@ use crate::cli::ServeFlags;
 
 const FILE: &str = "stele.toml";
 const BODY_CACHE_BYTES: u64 = 64 * 1024 * 1024;
+/// Where the address of a PostgreSQL may stand.
+pub(crate) const DATABASE_URL: &str = "STELE_DATABASE_URL";
 const LISTEN: &str = "127.0.0.1:7878";
 
 /// What `stele serve` runs with.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) data_dir: PathBuf,
+    /// PostgreSQL, if not the embedded database.
+    pub(crate) database_url: Option<Url>,
     pub(crate) listen: SocketAddr,
     pub(crate) log: LevelFilter,
     pub(crate) compression: Compression,
@@ -39,6 +44,7 @@ pub(crate) struct Config {
 #[serde(deny_unknown_fields)]
 struct Settings {
     data_dir: Option<PathBuf>,
+    database_url: Option<String>,
     listen: Option<String>,
     log: Option<String>,
     compression: Option<String>,
@@ -107,12 +113,9 @@ fn number(env: Env<'_>, name: &str) -> anyhow::Result<Option<u64>> {
 }
 
 fn env_settings(env: Env<'_>) -> anyhow::Result<Settings> {
-    ensure!(
-        env("STELE_DATABASE_URL").is_none(),
-        "STELE_DATABASE_URL is set, but this version has only its embedded database: unset it"
-    );
     Ok(Settings {
         data_dir: env("STELE_DATA_DIR").map(PathBuf::from),
+        database_url: env(DATABASE_URL),
         listen: env("STELE_LISTEN"),
         log: env("STELE_LOG"),
         compression: env("STELE_COMPRESSION"),
@@ -170,6 +173,7 @@ impl Config {
         };
         let data_dir = std::path::absolute(&data_dir)
             .with_context(|| format!("the data directory {} has no absolute path", data_dir.display()))?;
+        let database_url = flags.database_url.clone().or(over.database_url).or(file.database_url);
         let listen = flags.listen.clone().or(over.listen).or(file.listen);
         let insecure = flags.insecure || file.insecure.unwrap_or(false);
         let limits = Limits::default();
@@ -189,6 +193,7 @@ impl Config {
         };
         Ok(Self {
             data_dir,
+            database_url: database_url.as_deref().map(database).transpose()?,
             listen: address(listen.as_deref().unwrap_or(LISTEN), insecure)?,
             log: level(over.log.or(file.log).as_deref().unwrap_or("info")).context(log_origin)?,
             compression: compression(over.compression.or(file.compression).as_deref().unwrap_or("on"))
@@ -214,6 +219,11 @@ fn address(text: &str, insecure: bool) -> anyhow::Result<SocketAddr> {
          127.0.0.1 behind a proxy that speaks TLS, or pass --insecure if the network is your own"
     );
     Ok(address)
+}
+
+/// Reads a database's address; what is wrong is said without showing it.
+pub(crate) fn database(text: &str) -> anyhow::Result<Url> {
+    text.parse().with_context(|| format!("--database-url or {DATABASE_URL} is not right"))
 }
 
 fn level(text: &str) -> anyhow::Result<LevelFilter> {
@@ -265,6 +275,24 @@ mod tests {
         assert_eq!(config.data_dir, Path::new("/env"));
         assert_eq!(config.log, LevelFilter::WARN);
         assert_eq!(config.limits.memories_per_store, 7);
+    }
+
+    #[test]
+    fn passwords_of_databases_are_never_shown() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let vars = [("HOME", "/x"), ("STELE_DATABASE_URL", "postgres://stele:secret@127.0.0.1/stele")];
+        let config = load(dir.path(), "", &vars, ServeFlags::default()).expect("a configuration");
+        let shown = format!("{config:?}");
+        assert!(
+            shown.contains("postgres://stele:***@127.0.0.1/stele") && !shown.contains("secret"),
+            "{shown}"
+        );
+        for bad in ["mysql://stele:secret@db/x", "postgres://stele:secret@db:x/x", "postgres://:secret@"] {
+            let flags = ServeFlags { database_url: Some(bad.into()), ..ServeFlags::default() };
+            let error = load(dir.path(), "", &[("HOME", "/x")], flags).expect_err("refused");
+            let text = format!("{error:#} {error:?}");
+            assert!(text.contains("--database-url") && !text.contains("secret"), "{text}");
+        }
     }
 
     #[test]

@@ -75,7 +75,7 @@ fn client_class(error: &ClientError) -> Class {
 fn open_class(error: &OpenError) -> Class {
     match error {
         OpenError::NoDatabase(_) => Class::NotFound,
-        OpenError::InUse { .. } => Class::Conflict,
+        OpenError::InUse { .. } | OpenError::NotEmpty(_) => Class::Conflict,
         OpenError::NewerSchema | OpenError::ForeignSchema { .. } => Class::Refused,
         OpenError::Io { .. } | OpenError::Sqlite(_) => Class::Other,
     }

@@ -1,12 +1,15 @@
 //! `stele`: the one binary. Only here are flags, environment and files of configuration read.
 
 mod admin;
+mod backend;
 mod check;
 mod cli;
 mod commands;
 mod config;
 mod connect;
+mod copy;
 mod database;
+mod examine;
 mod failure;
 mod first_start;
 mod generate;
@@ -20,7 +23,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::cli::{Cli, Command, ConfigAction, Db};
+use crate::cli::{Cli, Command, ConfigAction};
 
 fn main() -> ExitCode {
     match run(Cli::parse().command) {
@@ -35,7 +38,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Key(given) => admin::key(given.action, &given.client)?,
         Command::Workspace(given) => admin::workspace(given.action, &given.client)?,
         Command::Config { action: ConfigAction::Check(args) } => check::check(&args)?,
-        Command::Db { action: Db::Check { place, json } } => database::check(place, json)?,
+        Command::Db { action } => database::run(action)?,
         Command::Scrub(place) => database::scrub(place)?,
         Command::Completions { shell } => generate::completions(shell)?,
         Command::Man { dir } => generate::man(&dir)?,

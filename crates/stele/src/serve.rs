@@ -8,12 +8,11 @@ use std::time::Duration;
 use anyhow::Context;
 use stele_core::clock::System;
 use stele_core::service::{Setup, Stele};
-use stele_core::storage::Storage;
-use store_sqlite::SqliteStorage;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 
+use crate::backend::Backend;
 use crate::cli::ServeFlags;
 use crate::config::{Config, process_env};
 use crate::first_start::{admin_key_file, installation};
@@ -29,7 +28,8 @@ pub(crate) fn run(flags: ServeFlags) -> anyhow::Result<()> {
 }
 
 async fn serve(config: Config) -> anyhow::Result<()> {
-    let storage = open(&config)?;
+    let backend = Backend::open(&config).await?;
+    let storage = backend.storage();
     let installation = installation(&*storage, &config.data_dir, &System, &System).await?;
     let purge_wanted = Arc::new(Notify::new());
     let wake = purge_wanted.clone();
@@ -48,8 +48,9 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     let address = listener.local_addr()?;
     tracing::info!(
         data_dir = %config.data_dir.display(),
-        database = if storage.is_new() { "newly made" } else { "opened" },
-        backend = "sqlite",
+        database = if backend.is_new() { "newly made" } else { "opened" },
+        backend = backend.name(),
+        database_url = config.database_url.as_ref().map(tracing::field::display),
         "data directory"
     );
     tracing::info!(%address, stores = storage.store_count().await?, "listening");
@@ -63,14 +64,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     stele_http::serve::serve(listener, router, stop_signal()?).await;
     sweeper.abort();
     tracing::info!("stopping: requests under way have ended");
-    tokio::task::spawn_blocking(move || storage.close()).await?;
-    Ok(())
-}
-
-fn open(config: &Config) -> anyhow::Result<Arc<SqliteStorage>> {
-    let mut wanted = store_sqlite::Config::new(&config.data_dir, config.limits.clone());
-    wanted.compression = config.compression;
-    Ok(SqliteStorage::open(wanted, Arc::new(System), Arc::new(System))?)
+    backend.close().await
 }
 
 fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
@@ -105,8 +99,11 @@ async fn sweep(stele: Arc<Stele>, every: Duration, purge_wanted: Arc<Notify>) {
 /// Tells the person at the terminal how to begin. The key itself is never printed.
 fn greet(address: SocketAddr, data_dir: &Path) {
     let key = admin_key_file(data_dir);
-    let key = key.display();
     say(&format!("Stele is ready at http://{address}"));
+    if !key.exists() {
+        return say("Admin key: made by the first server on this database, in its data directory");
+    }
+    let key = key.display();
     say(&format!("Admin key: {key}"));
     say("A first request to paste:");
     say(&format!(

@@ -10,6 +10,9 @@ pub(crate) struct ServeFlags {
     /// Where the data lies [env: STELE_DATA_DIR] [default: a directory of this user's]
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
+    /// A PostgreSQL to keep everything in instead: postgres://user@host/database [env: STELE_DATABASE_URL]
+    #[arg(long, value_name = "URL")]
+    pub(crate) database_url: Option<String>,
     /// Address to listen on [env: STELE_LISTEN] [default: 127.0.0.1:7878]
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<String>,
@@ -100,6 +103,19 @@ pub(crate) enum Db {
         #[arg(long)]
         json: bool,
     },
+    /// Bring the schema up to date, as a starting server does.
+    Migrate(Place),
+    /// Say how far the schema is, changing nothing.
+    Status(Place),
+    /// Copy everything from one database to an empty other one, either way, and compare.
+    Copy {
+        /// Where from: a data directory, or postgres://user@host/database.
+        #[arg(long, value_name = "DIR|URL")]
+        from: String,
+        /// Where to: a data directory without a database, or postgres://user@host/database.
+        #[arg(long, value_name = "DIR|URL")]
+        to: String,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -107,4 +123,7 @@ pub(crate) struct Place {
     /// Where the data lies [env: STELE_DATA_DIR] [default: a directory of this user's]
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
+    /// The PostgreSQL, if that is where everything is kept [env: STELE_DATABASE_URL]
+    #[arg(long, value_name = "URL", conflicts_with = "data_dir")]
+    pub(crate) database_url: Option<String>,
 }

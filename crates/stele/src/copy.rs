@@ -1,0 +1,183 @@
+//! `stele db copy`: everything from one database to an empty other one, either way, and the comparison afterwards.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use indicatif::{ProgressBar, ProgressStyle};
+use stele_core::dump::{Dump, Load, StorePlace, Totals, VersionRow};
+use stele_core::model::Store;
+use stele_core::storage::StorageError;
+use store_postgres::{PostgresDump, PostgresLoad, Url};
+use store_sqlite::{SqliteDump, SqliteLoad};
+
+use crate::config::database;
+use crate::examine::is_whole;
+use crate::output::say;
+
+/// Rows of a page; of versions, whose contents may be large, fewer.
+const PAGE: usize = 1_000;
+const VERSIONS: usize = 250;
+
+fn dump(place: &str) -> anyhow::Result<Box<dyn Dump>> {
+    if Url::looks_like(place) {
+        return Ok(Box::new(PostgresDump::open(&database(place)?)?));
+    }
+    Ok(Box::new(SqliteDump::open(Path::new(place))?))
+}
+
+fn load(place: &str) -> anyhow::Result<Box<dyn Load>> {
+    if Url::looks_like(place) {
+        return Ok(Box::new(PostgresLoad::open(&database(place)?)?));
+    }
+    Ok(Box::new(SqliteLoad::open(Path::new(place))?))
+}
+
+/// A place as it is shown: without a password.
+fn shown(place: &str) -> anyhow::Result<String> {
+    if Url::looks_like(place) { Ok(database(place)?.to_string()) } else { Ok(place.to_owned()) }
+}
+
+pub(crate) fn run(from: &str, to: &str) -> anyhow::Result<()> {
+    let (from_shown, to_shown) = (shown(from)?, shown(to)?);
+    let mut source = dump(from).with_context(|| format!("cannot copy from {from_shown}"))?;
+    let totals = source.totals()?;
+    let target = load(to).with_context(|| format!("cannot copy to {to_shown}"))?;
+    let bar = progress(&totals);
+    bar.set_message("copying");
+    copy(&mut *source, target, &bar).with_context(|| format!("nothing was copied to {to_shown}"))?;
+    bar.set_message("comparing");
+    let mut copied = dump(to).with_context(|| format!("cannot read {to_shown} again"))?;
+    ensure!(copied.totals()? == totals, "{to_shown} does not hold as much as {from_shown}");
+    compare(&mut *source, &mut *copied, &bar).with_context(|| format!("{to_shown} is not a true copy"))?;
+    bar.finish_and_clear();
+    let Totals { workspaces, keys, stores, memories, versions } = totals;
+    say(&format!(
+        "{from_shown} -> {to_shown}: {workspaces} workspaces, {keys} keys, {stores} stores, {memories} memories and \
+         {versions} versions copied and compared"
+    ));
+    Ok(())
+}
+
+/// A bar over memories and versions, twice: copied and compared. Drawn only where a person looks on.
+fn progress(totals: &Totals) -> ProgressBar {
+    let bar = ProgressBar::new(2 * (totals.memories + totals.versions));
+    let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}, {eta} left");
+    bar.set_style(style.expect("a fixed template is legal"));
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+fn copy(source: &mut dyn Dump, mut target: Box<dyn Load>, bar: &ProgressBar) -> anyhow::Result<()> {
+    let installation =
+        source.installation()?.context("there is nothing to copy: no server was ever started on it")?;
+    target.workspaces(&source.workspaces()?)?;
+    let mut after = None;
+    loop {
+        let keys = source.keys(after, PAGE)?;
+        let Some(last) = keys.last() else { break };
+        after = Some((last.key.workspace, last.key.id));
+        target.keys(&keys)?;
+    }
+    let mut after = None;
+    loop {
+        let stores = source.stores(after, PAGE)?;
+        let Some(last) = stores.last() else { break };
+        after = Some(place(last));
+        target.stores(&stores)?;
+        for store in &stores {
+            copy_store(source, &mut *target, place(store), bar)?;
+        }
+    }
+    Ok(target.finish(installation)?)
+}
+
+fn place(store: &Store) -> StorePlace {
+    (store.workspace, store.id)
+}
+
+fn copy_store(
+    source: &mut dyn Dump,
+    target: &mut dyn Load,
+    place: StorePlace,
+    bar: &ProgressBar,
+) -> anyhow::Result<()> {
+    let mut after = 0;
+    loop {
+        let versions = source.versions(place, after, VERSIONS)?;
+        let Some(last) = versions.last() else { break };
+        after = last.version.sequence;
+        versions.iter().try_for_each(sound)?;
+        target.versions(place, &versions)?;
+        bar.inc(versions.len() as u64);
+    }
+    let mut after = None;
+    loop {
+        let memories = source.memories(place, after, PAGE)?;
+        let Some(last) = memories.last() else { break };
+        after = Some(last.id);
+        target.memories(place, &memories)?;
+        bar.inc(memories.len() as u64);
+    }
+    Ok(())
+}
+
+/// Refuses to copy damage: the content must be what its hash says.
+fn sound(row: &VersionRow) -> Result<(), StorageError> {
+    let damaged = || StorageError::Corrupt(format!("{} of memory {}", row.version.id, row.version.memory));
+    if is_whole(row) { Ok(()) } else { Err(damaged()) }
+}
+
+fn same<T: PartialEq>(what: &str, one: &T, other: &T) -> anyhow::Result<()> {
+    if one == other { Ok(()) } else { bail!("{what} differ") }
+}
+
+/// Reads both side by side; every row must be equal, contents to the byte.
+fn compare(source: &mut dyn Dump, copied: &mut dyn Dump, bar: &ProgressBar) -> anyhow::Result<()> {
+    same("the installations", &source.installation()?, &copied.installation()?)?;
+    same("the workspaces", &source.workspaces()?, &copied.workspaces()?)?;
+    let mut after = None;
+    loop {
+        let keys = source.keys(after, PAGE)?;
+        same("keys", &keys, &copied.keys(after, PAGE)?)?;
+        let Some(last) = keys.last() else { break };
+        after = Some((last.key.workspace, last.key.id));
+    }
+    let mut after = None;
+    loop {
+        let stores = source.stores(after, PAGE)?;
+        same("stores", &stores, &copied.stores(after, PAGE)?)?;
+        let Some(last) = stores.last() else { break };
+        after = Some(place(last));
+        for store in &stores {
+            compare_store(source, copied, place(store), bar)
+                .with_context(|| format!("in store {}", store.id))?;
+        }
+    }
+    Ok(())
+}
+
+fn compare_store(
+    source: &mut dyn Dump,
+    copied: &mut dyn Dump,
+    place: StorePlace,
+    bar: &ProgressBar,
+) -> anyhow::Result<()> {
+    let mut after = 0;
+    loop {
+        let versions = source.versions(place, after, VERSIONS)?;
+        same("versions", &versions, &copied.versions(place, after, VERSIONS)?)?;
+        let Some(last) = versions.last() else { break };
+        after = last.version.sequence;
+        bar.inc(versions.len() as u64);
+    }
+    let mut after = None;
+    loop {
+        let memories = source.memories(place, after, PAGE)?;
+        same("memories", &memories, &copied.memories(place, after, PAGE)?)?;
+        let Some(last) = memories.last() else { break };
+        after = Some(last.id);
+        bar.inc(memories.len() as u64);
+    }
+    Ok(())
+}

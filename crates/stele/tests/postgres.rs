@@ -1,0 +1,352 @@
+//! The built binary on a throw-away PostgreSQL: several servers, faults, and copies either way.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use throwaway_postgres::{Cluster, Database};
+
+fn stele(data_dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stele"));
+    command.env_clear().env("HOME", data_dir).env("STELE_DATA_DIR", data_dir).stdin(Stdio::null());
+    command
+}
+
+/// A running server.
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Server {
+    /// Starts one on the database, or on the embedded one.
+    fn start(data_dir: &Path, database_url: Option<&str>) -> Self {
+        let mut command = stele(data_dir);
+        command.args(["serve", "--listen", "127.0.0.1:0"]);
+        if let Some(url) = database_url {
+            command.env("STELE_DATABASE_URL", url);
+        }
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the binary runs");
+        let mut line = String::new();
+        let stdout = child.stdout.take().expect("its output is piped");
+        BufReader::new(stdout).read_line(&mut line).expect("it says where it is");
+        let address = line.trim().rsplit("http://").next().expect("an address").to_owned();
+        Self { child, address }
+    }
+
+    /// One request on a connection of its own; `None` if the server goes away before it has answered whole.
+    fn ask(&self, key: &str, method: &str, path: &str, body: &Value) -> Option<(u16, Value)> {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let mut stream = TcpStream::connect(&self.address).ok()?;
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: stele\r\nconnection: close\r\nx-api-key: {key}\r\n\
+             anthropic-beta: agent-memory-2026-07-22\r\nanthropic-version: 2023-06-01\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        let (head, body) = answer.split_once("\r\n\r\n")?;
+        let status = head.split(' ').nth(1)?.parse().ok()?;
+        let length = head.to_lowercase().lines().find_map(|line| {
+            line.strip_prefix("content-length: ").and_then(|length| length.parse::<usize>().ok())
+        });
+        (length == Some(body.len()) || status == 204).then_some(())?;
+        Some((status, serde_json::from_str(body).unwrap_or(Value::Null)))
+    }
+
+    fn get(&self, key: &str, path: &str) -> Value {
+        let (status, body) = self.ask(key, "GET", path, &Value::Null).expect("an answer");
+        assert_eq!(status, 200, "{path}: {body}");
+        body
+    }
+
+    fn post(&self, key: &str, path: &str, body: &Value) -> Value {
+        let (status, answer) = self.ask(key, "POST", path, body).expect("an answer");
+        assert!(status < 300, "{path}: {status} {answer}");
+        answer
+    }
+
+    fn kill(&mut self) {
+        self.child.kill().expect("it can be killed");
+        self.child.wait().expect("it ends");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn admin_key(data_dir: &Path) -> String {
+    std::fs::read_to_string(data_dir.join("admin-key")).expect("the admin key").trim().to_owned()
+}
+
+fn dir() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+/// Two servers that started together on an empty database, the one with the admin key first.
+fn two_servers() -> (Database, [(tempfile::TempDir, Server); 2], String) {
+    let database = Cluster::shared().empty("");
+    let url = database.url();
+    let dirs = [dir(), dir()];
+    let [one, two] = std::thread::scope(|scope| {
+        let start = |n: usize| {
+            let (dir, url) = (&dirs[n], &url);
+            scope.spawn(move || Server::start(dir.path(), Some(url)))
+        };
+        [start(0), start(1)].map(|thread| thread.join().expect("it starts"))
+    });
+    let [first, second] = dirs;
+    let mut servers = [(first, one), (second, two)];
+    let kept = servers.each_ref().map(|(dir, _)| dir.path().join("admin-key").exists());
+    assert_eq!(kept.iter().filter(|kept| **kept).count(), 1, "one of them keeps a key");
+    if kept[1] {
+        servers.reverse();
+    }
+    let key = admin_key(servers[0].0.path());
+    (database, servers, key)
+}
+
+fn words(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn a_server_without_its_database_says_so_and_ends() {
+    let dir = dir();
+    for (url, what) in [
+        (
+            "postgres://stele:secret@127.0.0.1:1/stele".to_owned(),
+            "cannot reach the database at postgres://stele:***@",
+        ),
+        (Cluster::shared().url("no_such_database"), "no_such_database"),
+        ("postgres://stele:secret@127.0.0.1/stele?sslmode=perhaps".to_owned(), "sslmode must be"),
+    ] {
+        let output = stele(dir.path()).args(["serve", "--database-url", &url]).output().expect("it runs");
+        assert!(!output.status.success());
+        let words = words(&output);
+        assert!(words.contains(what) && !words.contains("secret"), "{words}");
+    }
+    assert!(!dir.path().join("stele.db").exists(), "the embedded database is not made instead");
+}
+
+#[test]
+fn a_key_that_one_server_revokes_stops_working_at_the_other() {
+    let (_database, [(_, one), (_, two)], key) = two_servers();
+    let made = one.post(&key, "/stele/v1/api_keys", &json!({"name": "short", "role": "developer"}));
+    let secret = made["key"].as_str().expect("a secret").to_owned();
+    for server in [&one, &two] {
+        server.get(&secret, "/v1/memory_stores");
+    }
+    let id = made["api_key_id"].as_str().expect("an id");
+    let (status, _) =
+        one.ask(&key, "DELETE", &format!("/stele/v1/api_keys/{id}"), &Value::Null).expect("an answer");
+    assert_eq!(status, 204);
+    let status =
+        |server: &Server| server.ask(&secret, "GET", "/v1/memory_stores", &Value::Null).expect("an answer").0;
+    assert_eq!(status(&one), 401, "at once where it was revoked");
+    while status(&two) != 401 {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn a_server_killed_in_the_middle_of_writes_loses_nothing_that_it_answered() {
+    let (_database, [(_, mut one), (_, two)], key) = two_servers();
+    let stores: Vec<String> = (0..3)
+        .map(|n| two.post(&key, "/v1/memory_stores", &json!({"name": format!("store {n}")})))
+        .map(|store| store["id"].as_str().expect("an id").to_owned())
+        .collect();
+    let (answered, ended, count) = (Mutex::new(BTreeSet::new()), AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for n in 0..12 {
+            let server = if n % 4 == 0 { &two } else { &one };
+            let (address, store) = (server.address.clone(), &stores[n % stores.len()]);
+            let (answered, ended, count, key) = (&answered, &ended, &count, &key);
+            scope.spawn(move || {
+                let client = Server { child: Command::new("true").spawn().expect("it runs"), address };
+                for m in 0.. {
+                    let path = format!("/{n}/{m}");
+                    let body = json!({"path": path, "content": path});
+                    let answer =
+                        client.ask(key, "POST", &format!("/v1/memory_stores/{store}/memories"), &body);
+                    match answer {
+                        Some((200, _)) => {
+                            answered.lock().expect("no panic").insert(format!("{store}{path}"));
+                            count.fetch_add(1, Ordering::SeqCst);
+                        }
+                        Some((status, body)) => panic!("{status}: {body}"),
+                        None => break,
+                    }
+                    if ended.load(Ordering::SeqCst) {
+                        break;
+                    }
+                }
+            });
+        }
+        while count.load(Ordering::SeqCst) < 300 {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        one.child.kill().expect("it can be killed");
+        let before = count.load(Ordering::SeqCst);
+        while count.load(Ordering::SeqCst) < before + 60 {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        ended.store(true, Ordering::SeqCst);
+    });
+    one.kill();
+    let mut there = BTreeSet::new();
+    for store in &stores {
+        let list = |what: &str| {
+            let (mut all, mut page) = (Vec::new(), String::new());
+            loop {
+                let path = format!("/v1/memory_stores/{store}/{what}?limit=100&view=full{page}");
+                let answer = two.get(&key, &path);
+                all.extend(answer["data"].as_array().expect("a list").clone());
+                match answer["next_page"].as_str() {
+                    Some(next) => page = format!("&page={next}"),
+                    None => return all,
+                }
+            }
+        };
+        let (memories, versions) = (list("memories"), list("memory_versions"));
+        assert_eq!(memories.len(), versions.len(), "every change has its version");
+        for memory in memories {
+            assert_eq!(memory["content"], memory["path"], "no half write");
+            there.insert(format!("{store}{}", memory["path"].as_str().expect("a path")));
+        }
+    }
+    let answered = answered.into_inner().expect("no panic");
+    assert_eq!(answered.difference(&there).collect::<Vec<_>>(), Vec::<&String>::new());
+}
+
+/// A store with a history of every kind, through a server.
+fn fill(server: &Server, key: &str) {
+    let store = server.post(key, "/v1/memory_stores", &json!({"name": "Notes", "metadata": {"a": "é"}}));
+    let at = format!("/v1/memory_stores/{}", store["id"].as_str().expect("an id"));
+    let long = "a text long enough to be compressed ".repeat(300);
+    let memory = server.post(key, &format!("{at}/memories"), &json!({"path": "/b/ü.md", "content": long}));
+    let memory = memory["id"].as_str().expect("an id").to_owned();
+    for n in 0..40 {
+        server.post(key, &format!("{at}/memories"), &json!({"path": format!("/n{n}"), "content": ""}));
+    }
+    for content in ["second", "third"] {
+        server.post(key, &format!("{at}/memories/{memory}"), &json!({"content": content}));
+    }
+    server.post(key, &format!("{at}/memories/{memory}"), &json!({"path": "/moved.md"}));
+    let versions = server.get(key, &format!("{at}/memory_versions?memory_id={memory}"));
+    let old = versions["data"][2]["id"].as_str().expect("an id").to_owned();
+    server.post(key, &format!("{at}/memory_versions/{old}/redact"), &json!({}));
+    let made = server.post(key, &format!("{at}/memories"), &json!({"path": "/gone", "content": "gone"}));
+    let gone = made["id"].as_str().expect("an id");
+    let (status, _) =
+        server.ask(key, "DELETE", &format!("{at}/memories/{gone}"), &Value::Null).expect("an answer");
+    assert!(status < 300);
+    let archived = server.post(key, "/v1/memory_stores", &json!({"name": "Archived"}));
+    server.post(
+        key,
+        &format!("/v1/memory_stores/{}/archive", archived["id"].as_str().expect("an id")),
+        &json!({}),
+    );
+    server.post(key, "/stele/v1/workspaces", &json!({"name": "second"}));
+    let short = server.post(key, "/stele/v1/api_keys", &json!({"name": "revoked", "role": "reader"}));
+    let id = short["api_key_id"].as_str().expect("an id");
+    server.ask(key, "DELETE", &format!("/stele/v1/api_keys/{id}"), &Value::Null).expect("an answer");
+}
+
+/// All that a server shows.
+fn everything(server: &Server, key: &str) -> Vec<Value> {
+    let stores = server.get(key, "/v1/memory_stores?include_archived=true&limit=100");
+    let mut all =
+        vec![server.get(key, "/stele/v1/api_keys"), server.get(key, "/stele/v1/workspaces"), stores.clone()];
+    for store in stores["data"].as_array().expect("a list") {
+        let at = format!("/v1/memory_stores/{}", store["id"].as_str().expect("an id"));
+        for what in ["memories", "memory_versions"] {
+            all.push(server.get(key, &format!("{at}/{what}?limit=100&view=full")));
+        }
+    }
+    all
+}
+
+fn copy(from: &str, to: &str) -> Output {
+    stele(dir().path()).args(["db", "copy", "--from", from, "--to", to]).output().expect("it runs")
+}
+
+#[test]
+fn everything_is_copied_to_postgres_and_back_and_looks_the_same() {
+    let (first, postgres, back) = (dir(), Cluster::shared().empty(""), dir());
+    let server = Server::start(first.path(), None);
+    let key = admin_key(first.path());
+    fill(&server, &key);
+    let before = everything(&server, &key);
+    let in_use = copy(first.path().to_str().expect("a path"), &postgres.url());
+    assert!(!in_use.status.success() && words(&in_use).contains("in use"), "{}", words(&in_use));
+    drop(server);
+    let forth = copy(first.path().to_str().expect("a path"), &postgres.url());
+    assert!(forth.status.success(), "{}", words(&forth));
+    let server = Server::start(dir().path(), Some(&postgres.url()));
+    assert_eq!(everything(&server, &key), before);
+    drop(server);
+    let again = copy(first.path().to_str().expect("a path"), &postgres.url());
+    assert!(!again.status.success() && words(&again).contains("already"), "{}", words(&again));
+    let return_trip = copy(&postgres.url(), back.path().to_str().expect("a path"));
+    assert!(return_trip.status.success(), "{}", words(&return_trip));
+    let server = Server::start(back.path(), None);
+    assert_eq!(everything(&server, &key), before);
+    server.post(&key, "/v1/memory_stores", &json!({"name": "it goes on"}));
+    drop(server);
+    let check = stele(back.path()).args(["db", "check"]).output().expect("it runs");
+    assert!(check.status.success(), "{}", words(&check));
+}
+
+#[test]
+fn what_is_damaged_is_not_copied_and_leaves_nothing_behind() {
+    let (first, postgres, to) = (dir(), Cluster::shared().empty(""), dir());
+    let server = Server::start(first.path(), Some(&postgres.url()));
+    fill(&server, &admin_key(first.path()));
+    drop(server);
+    postgres.sql("UPDATE stele.versions SET content = '\\x00', encoding = 0 WHERE sequence = 9");
+    let check = || {
+        stele(to.path()).args(["db", "check", "--database-url", &postgres.url()]).output().expect("it runs")
+    };
+    let found = check();
+    assert!(!found.status.success() && words(&found).contains("recorded hash"), "{}", words(&found));
+    let refused = copy(&postgres.url(), to.path().to_str().expect("a path"));
+    assert!(!refused.status.success() && words(&refused).contains("damaged"), "{}", words(&refused));
+    let left: Vec<_> = std::fs::read_dir(to.path()).expect("a directory").flatten().collect();
+    assert!(left.iter().all(|entry| entry.file_name() == "stele.lock"), "{left:?}");
+    let empty = Cluster::shared().empty("");
+    let refused = copy(&postgres.url(), &empty.url());
+    assert!(!refused.status.success(), "{}", words(&refused));
+    assert_eq!(empty.sql("SELECT count(*) FROM stele.stores"), "0");
+    postgres.sql("UPDATE stele.versions SET content = '', encoding = 0, size_bytes = 0, content_sha256 = sha256('') WHERE sequence = 9");
+    assert!(check().status.success(), "{}", words(&check()));
+    let copied = copy(&postgres.url(), &empty.url());
+    assert!(copied.status.success(), "{}", words(&copied));
+}
+
+#[test]
+fn the_schema_is_migrated_and_looked_at_by_command() {
+    let (dir, postgres) = (dir(), Cluster::shared().empty(""));
+    let db = |what: &str| {
+        stele(dir.path()).args(["db", what, "--database-url", &postgres.url()]).output().expect("it runs")
+    };
+    assert!(!db("status").status.success(), "nothing is applied yet");
+    assert!(db("migrate").status.success());
+    assert!(db("status").status.success());
+    let scrubbed =
+        stele(dir.path()).args(["scrub", "--database-url", &postgres.url()]).output().expect("it runs");
+    assert!(scrubbed.status.success(), "{}", words(&scrubbed));
+}
