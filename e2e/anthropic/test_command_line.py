@@ -28,7 +28,7 @@ def test_a_key_is_made_listed_and_revoked(run, wire):
     caller("POST", STORES, json={"name": "by cli"}).ok()
     listing = run("key", "list", "--json").stdout
     assert made["api_key_id"] in listing and made["key"] not in listing
-    run("key", "revoke", made["api_key_id"])
+    run("key", "revoke", "--yes", made["api_key_id"])
     assert eventually(lambda: caller("GET", STORES).status == 401, 5)
 
 

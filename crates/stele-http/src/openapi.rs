@@ -22,6 +22,9 @@ pub use document::document;
 /// The pattern of a name: no control characters.
 pub const PRINTABLE: &str = r"^[^\u0000-\u001f\u007f-\u009f]*$";
 
+/// The pattern of a text: no NUL.
+pub const NO_NUL: &str = r"^[^\u0000]*$";
+
 /// Makes the schema of a type.
 type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 

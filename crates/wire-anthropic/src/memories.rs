@@ -18,6 +18,7 @@ use stele_core::storage::{Changed, MemoryRead, MemoryRef};
 use stele_core::text::{Content, Summary};
 use stele_http::body;
 use stele_http::cursor::{List, path_position};
+use stele_http::openapi::NO_NUL;
 use stele_http::query::Query;
 use stele_http::reply::{bytes, json};
 
@@ -35,8 +36,6 @@ const FULL_BODY: &str = "anthropic full";
 
 /// A path as the document describes it; that it is NFC without `.` and `..` no pattern can say.
 const PATH: &str = r"^(/[^/\u0000-\u001f\u007f-\u009f]+){1,20}$";
-
-const NO_NUL: &str = r"^[^\u0000]*$";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

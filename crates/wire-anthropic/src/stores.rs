@@ -16,7 +16,7 @@ use stele_core::storage::Changed;
 use stele_core::text::{Description, MetadataPatch, Name};
 use stele_http::body;
 use stele_http::cursor::{List, store_key, store_position};
-use stele_http::openapi::PRINTABLE;
+use stele_http::openapi::{NO_NUL, PRINTABLE};
 use stele_http::reply::{bytes, json};
 
 use crate::context::{Call, object, page_cursor, read_cursor};
@@ -36,7 +36,7 @@ pub(crate) struct CreateStore {
     #[schemars(length(min = 1, max = 255), regex(pattern = PRINTABLE))]
     name: String,
     /// At most 1,024 characters.
-    #[schemars(length(max = 1024))]
+    #[schemars(length(max = 1024), regex(pattern = NO_NUL))]
     description: Option<String>,
     /// At most 16 pairs.
     #[schemars(with = "Option<BTreeMap<String, String>>", transform = bounded_metadata)]
@@ -52,7 +52,7 @@ pub(crate) struct UpdateStore {
     name: Option<Option<String>>,
     /// At most 1,024 characters; null clears it.
     #[serde(default, deserialize_with = "body::given")]
-    #[schemars(with = "Option<String>", length(max = 1024))]
+    #[schemars(with = "Option<String>", length(max = 1024), regex(pattern = NO_NUL))]
     description: Option<Option<String>>,
     /// A string sets a pair, null removes it, and what is not named stays.
     #[schemars(transform = bounded_metadata)]
@@ -62,9 +62,13 @@ pub(crate) struct UpdateStore {
 /// What the document says of metadata beyond its types.
 fn bounded_metadata(schema: &mut Schema) {
     schema.insert("maxProperties".into(), 16.into());
-    schema.insert("propertyNames".into(), serde_json::json!({"minLength": 1, "maxLength": 64}));
+    schema.insert(
+        "propertyNames".into(),
+        serde_json::json!({"minLength": 1, "maxLength": 64, "pattern": NO_NUL}),
+    );
     if let Some(values) = schema.get_mut("additionalProperties").and_then(|values| values.as_object_mut()) {
         values.insert("maxLength".into(), 512.into());
+        values.insert("pattern".into(), NO_NUL.into());
     }
 }
 
