@@ -15,6 +15,8 @@ if [ "${1:-serve}" = test ]; then
     need node nodejs
     need npm npm
     need strace strace
+    # The tests start a PostgreSQL of their own.
+    ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || need initdb postgresql
 fi
 
 if [ ${#missing[@]} -gt 0 ]; then
