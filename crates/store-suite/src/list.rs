@@ -102,6 +102,8 @@ macro_rules! each_case {
                 the_same_text_written_again_is_unaffected,
                 versions_of_other_stores_are_not_redacted,
                 redacted_words_are_in_no_file_once_it_is_answered,
+                redacted_paths_of_many_memories_are_in_no_file,
+                words_redacted_after_sweeps_are_in_no_file,
                 words_of_a_deleted_store_are_in_no_file_after_a_sweep,
             }
             restoring {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use stele_core::command::RedactedPath;
+use stele_core::limits::Limits;
 use stele_core::list::VersionFilter;
 use stele_core::model::{Operation, Redaction, Version, VersionText};
 use stele_core::refusal::Refusal;
@@ -171,14 +172,87 @@ pub(crate) async fn redacted_words_are_in_no_file_once_it_is_answered(factory: &
     let memory = store.create("/canary-path", "token canary-7f3a91 end").await;
     store.write(edit(memory.id).summary("canary-summary")).await;
     store.write(edit(memory.id).path("/clean").content("clean").summary("clean")).await;
+    let hash = *stele_core::hash::Sha256::of(b"token canary-7f3a91 end").as_bytes();
     assert_ne!(files_with(&dir, b"canary"), [] as [String; 0], "short texts lie as they are");
+    assert_ne!(files_with(&dir, &hash), [] as [String; 0]);
     for text in store.history_of(memory.id).await.into_iter().take(2) {
         store.redact(text.version.id, RedactedPath::Scrub).await;
     }
     assert_eq!(files_with(&dir, b"canary"), [] as [String; 0]);
+    assert_eq!(files_with(&dir, &hash), [] as [String; 0], "a short secret can be guessed from its hash");
     for (n, filler) in memories.into_iter().enumerate() {
         assert_eq!(store.text(filler.id).await, format!("filler {n} ").repeat(40));
     }
+}
+
+/// An index of paths splits and merges its pages as memories come, move and go; no piece of a path may stay behind.
+pub(crate) async fn redacted_paths_of_many_memories_are_in_no_file(factory: &dyn StoreFactory) {
+    let world = World::open(factory).await;
+    let Some(dir) = world.data_dir.clone() else { return };
+    for stride in [131, 37, 7_919] {
+        let store = world.store("Notes").await;
+        let order = || (0..300).map(move |n| (n * stride) % 300);
+        let mut memories = std::collections::BTreeMap::new();
+        for n in order() {
+            let at = format!("/canary/{n}/x{}", "x".repeat(n * stride % 80));
+            memories.insert(n, store.create(&at, "clean").await.id);
+        }
+        for n in order() {
+            store.write(edit(memories[&n]).path(&format!("/clean/{n}"))).await;
+            if n % 7 == 0 {
+                store.apply(delete(memories[&n])).await;
+            }
+        }
+        redact_all(&store, "/canary").await;
+        assert_eq!(files_with(&dir, b"canary"), [] as [String; 0]);
+        assert_eq!(store.paths().await.len(), 257);
+    }
+}
+
+/// A sweep takes rows out from between others, whose pages are merged; no piece of a text may stay behind.
+pub(crate) async fn words_redacted_after_sweeps_are_in_no_file(factory: &dyn StoreFactory) {
+    let limits = Limits { versions_kept: 2, ..Limits::default() };
+    let world = World::with_limits(factory, limits).await;
+    let Some(dir) = world.data_dir.clone() else { return };
+    let store = world.store("Notes").await;
+    for round in 0..8 {
+        for n in (0..60).map(|n| (n * 37) % 60) {
+            let memory = store.create(&format!("/{round}/{n}"), "start").await.id;
+            for m in 0..(n % 5) {
+                let text = format!("token canary{m} {}", "word ".repeat((n * 31 + m * 17) % 120));
+                store.write(edit(memory).content(&text).summary(&format!("canary{m}{n}"))).await;
+            }
+            store.write(edit(memory).content("clean").summary("clean")).await;
+            if n % 4 == 0 {
+                store.apply(delete(memory)).await;
+            }
+        }
+        world.clock.advance_days(20);
+        sound(world.storage.sweep().await);
+    }
+    redact_all(&store, "/").await;
+    assert_eq!(files_with(&dir, b"canary"), [] as [String; 0]);
+    for text in store.history().await.into_iter().filter(|text| text.version.redaction.is_none()) {
+        assert!(text.content.is_none_or(|content| content == "clean"), "only heads are left");
+    }
+}
+
+/// Redacts every version below `directory` that is no head, in an order of its own.
+async fn redact_all(store: &Handle, directory: &str) {
+    let below =
+        |text: &VersionText| text.version.path.as_ref().is_some_and(|at| at.as_str().starts_with(directory));
+    let mut history = store.history().await;
+    history.retain(below);
+    let count = history.len();
+    let jobs = (0..count).map(|n| {
+        let (store, id) = (store.clone(), history[(n * 7_919) % count].version.id);
+        async move {
+            if let Err(refusal) = store.change(redact(id, RedactedPath::Scrub)).await {
+                assert_eq!(refusal, Refusal::VersionIsHead(id));
+            }
+        }
+    });
+    at_once(jobs).await;
 }
 
 pub(crate) async fn words_of_a_deleted_store_are_in_no_file_after_a_sweep(factory: &dyn StoreFactory) {
