@@ -169,6 +169,11 @@ impl Command {
         matches!(self, Self::CreateMemory { .. } | Self::RestoreVersion { .. })
     }
 
+    /// Whether the content of the memory that results is the one in the command.
+    pub fn brings_content(&self) -> bool {
+        matches!(self, Self::CreateMemory { .. } | Self::UpdateMemory { content: Some(_), .. })
+    }
+
     /// Whether it may be carried out while the disk is nearly full: it makes room or erases.
     pub fn makes_room(&self) -> bool {
         matches!(self, Self::DeleteStore | Self::DeleteMemory { .. } | Self::RedactVersion { .. })

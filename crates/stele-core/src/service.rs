@@ -351,6 +351,9 @@ impl Stele {
             _ => None,
         };
         let deletes_store = matches!(command, Command::DeleteStore);
+        // Who may write but not read is shown no text that it didn't bring.
+        let may_read = caller.may(Resource::Memory, Action::Read).is_ok();
+        let with_content = with_content && (may_read || command.brings_content());
         let change =
             Change { workspace: caller.workspace, store, actor: caller.actor(), command, with_content };
         let result = self.storage.change(change).await;

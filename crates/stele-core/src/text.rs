@@ -262,8 +262,51 @@ pub fn slug(name: &str) -> String {
     slug
 }
 
+/// Looks for a free slug on `base` in few steps, however many are taken: the numbers tried double until one is free,
+/// then halve. Slugs that were given out one after the other without a gap get the next number.
+#[derive(Clone, Debug)]
+pub struct SlugSearch<'a> {
+    base: &'a str,
+    /// The greatest number found taken.
+    taken: u64,
+    /// The smallest number found free above it.
+    free: Option<u64>,
+}
+
+impl<'a> SlugSearch<'a> {
+    /// A search that first tries `base` itself.
+    pub fn new(base: &'a str) -> Self {
+        Self { base, taken: 0, free: None }
+    }
+
+    fn number(&self) -> u64 {
+        match self.free {
+            Some(free) => self.taken + (free - self.taken) / 2,
+            None => (self.taken * 2).max(1),
+        }
+    }
+
+    fn slug(&self, number: u64) -> String {
+        if number == 1 { self.base.to_owned() } else { numbered_slug(self.base, number) }
+    }
+
+    /// The slug to look up next, or the answer: a free one.
+    pub fn next(&self) -> Result<String, String> {
+        match self.free {
+            Some(free) if free == self.taken + 1 => Ok(self.slug(free)),
+            _ => Err(self.slug(self.number())),
+        }
+    }
+
+    /// Takes in whether the slug looked up is taken.
+    pub fn found(&mut self, taken: bool) {
+        let number = self.number();
+        if taken { self.taken = number } else { self.free = Some(number) }
+    }
+}
+
 /// The `number`th slug on `base` (`-2`, `-3`, ...), cut so that it stays a slug.
-pub fn numbered_slug(base: &str, number: u64) -> String {
+fn numbered_slug(base: &str, number: u64) -> String {
     let tail = format!("-{number}");
     format!("{}{tail}", &base[..base.len().min(MAX_SLUG_BYTES - tail.len())])
 }
@@ -306,6 +349,35 @@ mod tests {
         let swapped = full.patched(&patch(&[("0", None), ("more", Some(""))])).expect("16 pairs again");
         assert_eq!(swapped.pairs().len(), 16);
         assert_eq!(swapped.pairs()["more"], "");
+    }
+
+    fn search(taken: &[u64]) -> (String, usize) {
+        let mut search = SlugSearch::new("x");
+        let mut looks = 0;
+        loop {
+            match search.next() {
+                Ok(free) => return (free, looks),
+                Err(slug) => {
+                    let number = slug.strip_prefix("x-").map_or(1, |n| n.parse().expect("a number"));
+                    search.found(taken.contains(&number));
+                    looks += 1;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_free_slug_is_found_in_few_looks() {
+        assert_eq!(search(&[]).0, "x");
+        for count in 1..100 {
+            let taken: Vec<u64> = (1..=count).collect();
+            assert_eq!(search(&taken).0, format!("x-{}", count + 1), "the next number where there is no gap");
+        }
+        let many: Vec<u64> = (1..=6_000).collect();
+        let (slug, looks) = search(&many);
+        assert_eq!(slug, "x-6001");
+        assert!(looks < 30, "{looks}");
+        assert_eq!(search(&[2, 3]).0, "x", "a name that is free again is given again");
     }
 
     #[test]

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use jiff::SignedDuration;
+use jiff::civil::DateTime;
+
 /// A point in time: microseconds since 1970-01-01T00:00:00Z. Shown as RFC 3339 in UTC with six decimals.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Timestamp(i64);
@@ -17,10 +20,20 @@ impl Timestamp {
         self.0
     }
 
-    /// Reads an RFC 3339 time with any offset; digits beyond the microsecond are cut off.
+    /// Reads an RFC 3339 time with any offset, in the one form that the RFC has; digits beyond the microsecond are
+    /// cut off.
     pub fn parse(text: &str) -> Option<Self> {
-        let time: jiff::Timestamp = text.parse().ok()?;
-        Some(Self(time.as_microsecond()))
+        let (local, offset) = split_offset(text)?;
+        let (whole, fraction) = local.split_once('.').unwrap_or((local, "0"));
+        let shape: String = whole.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+        let digits = !fraction.is_empty() && fraction.bytes().all(|b| b.is_ascii_digit());
+        if !matches!(shape.as_str(), "0000-00-00T00:00:00" | "0000-00-00t00:00:00") || !digits {
+            return None;
+        }
+        let civil: DateTime = whole.parse().ok()?;
+        let micros = format!("{fraction:0<6}")[..6].parse::<i64>().ok()?;
+        let seconds = civil.duration_since(EPOCH).as_secs() - offset;
+        Some(Self(seconds * 1_000_000 + micros))
     }
 
     /// The later of `self` and one microsecond after `last`: strictly increasing whatever the clock does.
@@ -34,10 +47,32 @@ impl Timestamp {
     }
 }
 
+const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
+
+/// The time of day and date in a text, and its offset in seconds.
+fn split_offset(text: &str) -> Option<(&str, i64)> {
+    if let Some(local) = text.strip_suffix(['Z', 'z']) {
+        return Some((local, 0));
+    }
+    let (local, offset) = text.split_at_checked(text.len().checked_sub(6)?)?;
+    let sign = match offset.as_bytes()[0] {
+        b'+' => 1,
+        b'-' => -1,
+        _ => return None,
+    };
+    let (hours, minutes) = offset[1..].split_once(':')?;
+    let two_digits = |text: &str, most: i64| {
+        let number =
+            (text.len() == 2 && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok())??;
+        (0..=most).contains(&number).then_some(number)
+    };
+    Some((local, sign * (two_digits(hours, 23)? * 3600 + two_digits(minutes, 59)? * 60)))
+}
+
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = jiff::Timestamp::from_microsecond(self.0).unwrap_or(jiff::Timestamp::MAX);
-        write!(f, "{time:.6}")
+        let time = EPOCH.saturating_add(SignedDuration::from_micros(self.0));
+        write!(f, "{time:.6}Z")
     }
 }
 
@@ -56,8 +91,44 @@ mod tests {
         let time = Timestamp::parse("2026-01-01T02:00:00.5+02:00").expect("a valid time");
         assert_eq!(time.to_string(), "2026-01-01T00:00:00.500000Z");
         assert_eq!(Timestamp::parse(&time.to_string()), Some(time));
-        for bad in ["yesterday", "", "2026-01-01", "2026-01-01T00:00:00", "1767225600"] {
-            assert_eq!(Timestamp::parse(bad), None, "{bad}");
+    }
+
+    #[test]
+    fn the_ends_of_the_calendar_are_times() {
+        for text in
+            ["9999-12-31T23:59:59.999999Z", "0001-01-01T00:00:00.000000Z", "1969-12-31T23:59:59.500000Z"]
+        {
+            assert_eq!(Timestamp::parse(text).map(|time| time.to_string()).as_deref(), Some(text));
+        }
+    }
+
+    #[test]
+    fn other_forms_are_no_times() {
+        let bad = [
+            "yesterday",
+            "",
+            "Z",
+            "2026-01-01",
+            "2026-01-01T00:00:00",
+            "1767225600",
+            "2026-01-01T00:00Z",
+            "20260101T000000Z",
+            "2026-01-01T00Z",
+            "2026-01-01T00:00:00Z[UTC]",
+            "+002026-01-01T00:00:00Z",
+            "2026-01-01T00:00:00,5Z",
+            "2026-01-01T00:00:00.Z",
+            "2026-01-01T00:00:00+0000",
+            "2026-01-01T00:00:00+00",
+            "2026-01-01T00:00:00+00:00:00",
+            "2026-01-01T00:00:00+25:59",
+            "2026-02-30T00:00:00Z",
+            "2026-01-01T24:00:00Z",
+            "2026-01-01 00:00:00Z",
+            "2026-01-01T00:00:00\u{e9}00:00",
+        ];
+        for text in bad {
+            assert_eq!(Timestamp::parse(text), None, "{text}");
         }
     }
 

@@ -5,9 +5,11 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
+use hyper::body::Body as _;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 use stele_core::refusal::Refusal;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Largest request body of the whole server. spec/anthropic.md 1.7, spec/recursion.md 13.
 pub const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;
@@ -17,6 +19,11 @@ const DRAINED_BYTES: usize = 128 * 1024 * 1024;
 const PAUSE: Duration = Duration::from_secs(30);
 /// Longest time for a whole body.
 const WHOLE: Duration = Duration::from_secs(300);
+
+/// Bodies up to this size are read as they come; texts of memories stay below it.
+const SMALL_BYTES: u64 = 1024 * 1024;
+/// KiB of larger bodies that are read at the same time; further ones wait.
+static LARGE_KIB: Semaphore = Semaphore::const_new(256 * 1024);
 
 /// Why there is no body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +41,21 @@ pub enum BodyError {
 /// # Errors
 /// Too large, too slow, or broken off.
 pub async fn read(body: Body) -> Result<Bytes, BodyError> {
-    tokio::time::timeout(WHOLE, collect(body)).await.unwrap_or(Err(BodyError::TooSlow))
+    let most = body.size_hint().upper().unwrap_or(u64::MAX).min(MAX_BODY_BYTES as u64);
+    let read = async {
+        let _place = place_for(most).await;
+        collect(body).await
+    };
+    tokio::time::timeout(WHOLE, read).await.unwrap_or(Err(BodyError::TooSlow))
+}
+
+/// A share of the memory for large bodies; a body that does not say its size counts as the largest.
+async fn place_for(most: u64) -> Option<SemaphorePermit<'static>> {
+    if most <= SMALL_BYTES {
+        return None;
+    }
+    let kib = u32::try_from(most / 1024).expect("32 MiB are 32,768 KiB");
+    Some(LARGE_KIB.acquire_many(kib).await.expect("the semaphore is never closed"))
 }
 
 async fn collect(mut body: Body) -> Result<Bytes, BodyError> {

@@ -12,17 +12,14 @@ pub struct Query {
 
 impl Query {
     /// Reads the part of an address behind its `?`.
-    ///
-    /// # Errors
-    /// A parameter that is not UTF-8.
-    pub fn parse(raw: Option<&str>) -> Result<Self, Refusal> {
+    pub fn parse(raw: Option<&str>) -> Self {
         let pairs = raw.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()).map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let name = decode(name).ok_or_else(|| Refusal::shape("query", "is not valid UTF-8"))?;
-            let value = decode(value).ok_or_else(|| Refusal::shape(&name, "is not valid UTF-8"))?;
-            Ok((name, value))
+            // A value that is no text is no value of any parameter; it counts only if somebody asks for that one.
+            let value = decode(value).unwrap_or_else(|| "\0".into());
+            (decode(name).unwrap_or_default(), value)
         });
-        Ok(Self { pairs: pairs.collect::<Result<_, Refusal>>()? })
+        Self { pairs: pairs.collect() }
     }
 
     /// The value of `name`, if it is given.
@@ -78,7 +75,7 @@ mod tests {
     use super::*;
 
     fn query(raw: &str) -> Query {
-        Query::parse(Some(raw)).expect("UTF-8")
+        Query::parse(Some(raw))
     }
 
     #[test]
@@ -91,7 +88,8 @@ mod tests {
         assert_eq!(q.get("a"), Some("2"));
         assert!(q.time("created_at[lte]").expect("a time").is_some());
         assert!(q.time("created_at[gte]").is_err());
-        assert!(Query::parse(Some("a=%FF")).is_err());
+        assert!(query("limit=%FF").number("limit", 1, 9, 1).is_err());
+        assert_eq!(query("color=%FF&limit=3").number("limit", 1, 9, 1), Ok(3), "unknown ones are ignored");
     }
 
     #[test]

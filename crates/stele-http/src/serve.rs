@@ -1,6 +1,7 @@
 //! The connection loop: header limits, timeouts for slow clients, and a drain that ends.
 
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,12 +10,15 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_io_timeout::TimeoutStream;
 
 /// Most connections at once; further ones wait in the listen queue.
 const CONNECTIONS: usize = 8_192;
 /// Longest time for the head of a request, and for the next request on an open connection.
 const HEAD: Duration = Duration::from_secs(60);
+/// Longest time that a client may take nothing of an answer.
+const STALLED: Duration = Duration::from_secs(60);
 /// Most bytes of the head of a request.
 const HEAD_BYTES: usize = 64 * 1024;
 /// Most header lines of a request.
@@ -28,13 +32,13 @@ pub async fn serve(listener: TcpListener, router: Router, stop: impl Future<Outp
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let mut stop = std::pin::pin!(stop);
     loop {
-        let place = places.clone().acquire_owned().await.expect("the semaphore is never closed");
-        let stream = tokio::select! {
-            accepted = listener.accept() => accepted,
+        // A full house must not keep the server from stopping, so both waits end with `stop`.
+        let accepted = tokio::select! {
+            accepted = accept(&listener, &places) => accepted,
             () = &mut stop => break,
         };
-        match stream {
-            Ok((stream, _)) => {
+        match accepted {
+            Ok((stream, place)) => {
                 let connection = connect(stream, router.clone());
                 let watched = graceful.watch(connection);
                 tokio::spawn(async move {
@@ -53,17 +57,32 @@ pub async fn serve(listener: TcpListener, router: Router, stop: impl Future<Outp
     }
 }
 
-type Connection = hyper::server::conn::http1::Connection<TokioIo<TcpStream>, TowerToHyperService<Router>>;
+/// The next connection, once there is a place for it.
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
+    let place = places.clone().acquire_owned().await.expect("the semaphore is never closed");
+    let (stream, _) = listener.accept().await?;
+    Ok((stream, place))
+}
+
+type Stream = Pin<Box<TimeoutStream<TcpStream>>>;
+type Connection = hyper::server::conn::http1::Connection<TokioIo<Stream>, TowerToHyperService<Router>>;
 
 fn connect(stream: TcpStream, router: Router) -> Connection {
     // Answers are small and whole; waiting to fill a packet only delays them.
     let _ = stream.set_nodelay(true);
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(STALLED));
     hyper::server::conn::http1::Builder::new()
+        // A client that has sent its request may close its side and still wants the answer.
+        .half_close(true)
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
         .max_buf_size(HEAD_BYTES)
         .max_headers(HEADERS)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
+        .serve_connection(TokioIo::new(Box::pin(stream)), TowerToHyperService::new(router))
 }
 
 /// A connection that broke before it was accepted concerns nobody; a lack of file handles passes.

@@ -104,10 +104,11 @@ fn greet(address: SocketAddr, data_dir: &Path) {
         return say("Admin key: made by the first server on this database, in its data directory");
     }
     let key = key.display();
+    let quoted = format!("'{}'", key.to_string().replace('\'', "'\\''"));
     say(&format!("Admin key: {key}"));
     say("A first request to paste:");
     say(&format!(
-        "  curl http://{address}/v1/memory_stores -H \"x-api-key: $(cat '{key}')\" \\\n    \
+        "  curl http://{address}/v1/memory_stores -H \"x-api-key: $(cat {quoted})\" \\\n    \
          -H 'anthropic-beta: agent-memory-2026-07-22' -H 'content-type: application/json' \\\n    \
          -d '{{\"name\": \"Notes\"}}'"
     ));

@@ -139,8 +139,7 @@ statements! {
         "SELECT workspace, name, created_at, max_memories_per_store FROM workspaces WHERE workspace = $1 FOR UPDATE",
     update_workspace: "UPDATE workspaces SET name = $2, max_memories_per_store = $3 WHERE workspace = $1",
     count_stores: "SELECT count(*) FROM stores s WHERE s.workspace = $1 AND s.deleted_at IS NULL",
-    taken_slugs:
-        "SELECT s.slug FROM stores s WHERE s.workspace = $1 AND s.slug = ANY ($2::text[]) AND s.deleted_at IS NULL",
+    taken_slug: "SELECT s.slug FROM stores s WHERE s.workspace = $1 AND s.slug = $2 AND s.deleted_at IS NULL",
     insert_store:
         "INSERT INTO stores (workspace, id, name, slug, description, metadata, origin, agent, created_by_kind, \
          created_by, created_at, updated_at, changed_at, archived_at, sequence, memories, bytes, versions) \

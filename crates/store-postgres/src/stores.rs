@@ -4,7 +4,7 @@ use stele_core::command::NewStore;
 use stele_core::decide::{WorkspaceSituation, decide_store};
 use stele_core::id::WorkspaceId;
 use stele_core::model::{Actor, Store};
-use stele_core::text::numbered_slug;
+use stele_core::text::SlugSearch;
 
 use crate::connect::Connected;
 use crate::fault::{Fault, Stop};
@@ -44,21 +44,18 @@ impl Shared {
     }
 }
 
-/// The first free one of `base`, `base-2`, `base-3`, ... The workspace's row is locked.
+/// A free slug on `base`. The workspace's row is locked.
 async fn free_slug(connected: &Connected, workspace: WorkspaceId, base: &str) -> Result<String, Fault> {
-    let (mut from, mut count) = (1u64, 1u64);
+    let mut search = SlugSearch::new(base);
     loop {
-        let name = |number| if number == 1 { base.to_owned() } else { numbered_slug(base, number) };
-        let candidates: Vec<String> = (from..from + count).map(name).collect();
-        let statement = &connected.statements.taken_slugs;
-        let rows = connected.client.query(statement, &[&Col(workspace), &candidates]).await?;
-        let taken: Result<Vec<String>, _> = rows.iter().map(|row| row.try_get(0)).collect();
-        let taken = taken?;
-        if let Some(free) = candidates.into_iter().find(|candidate| !taken.contains(candidate)) {
-            return Ok(free);
+        match search.next() {
+            Ok(free) => return Ok(free),
+            Err(slug) => {
+                let statement = &connected.statements.taken_slug;
+                let taken = connected.client.query_opt(statement, &[&Col(workspace), &slug]).await?;
+                search.found(taken.is_some());
+            }
         }
-        from += count;
-        count = (count * 8).min(512);
     }
 }
 

@@ -42,6 +42,8 @@ impl From<Fault> for StorageError {
 pub(crate) enum Stop {
     /// A rule refuses it.
     Refused(Refusal),
+    /// The disk has no room for it.
+    Full,
     /// A failure.
     Fault(Fault),
 }
@@ -51,7 +53,7 @@ impl Stop {
     pub(crate) fn sqlite(&self) -> Option<&rusqlite::Error> {
         match self {
             Self::Fault(Fault::Sqlite(error)) => Some(error),
-            Self::Fault(Fault::Damaged(_)) | Self::Refused(_) => None,
+            Self::Fault(Fault::Damaged(_)) | Self::Refused(_) | Self::Full => None,
         }
     }
 }
@@ -78,6 +80,7 @@ impl From<Stop> for Error {
     fn from(stop: Stop) -> Self {
         match stop {
             Stop::Refused(refusal) => Self::Refused(refusal),
+            Stop::Full => Self::Failed(StorageError::Full),
             Stop::Fault(fault) => Self::Failed(fault.into()),
         }
     }

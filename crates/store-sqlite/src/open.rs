@@ -4,14 +4,17 @@ use std::fs::{DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use stele_core::limits::Limits;
 use store_codec::Compression;
 
 use crate::migrate::migrate;
+use crate::writer::merge;
 
 /// The database file in a data directory.
 pub(crate) const FILE: &str = "stele.db";
+/// Its write-ahead log.
+pub(crate) const LOG_FILE: &str = "stele.db-wal";
 
 /// What to open, and how.
 #[derive(Clone, Debug)]
@@ -97,7 +100,15 @@ pub(crate) fn open_writer(data_dir: &Path) -> Result<(Connection, bool), OpenErr
     connection.set_prepared_statement_cache_capacity(64);
     let new = migrate(&mut connection)?;
     connection.busy_timeout(std::time::Duration::ZERO)?;
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    match merge(&connection, &data_dir.join(LOG_FILE), "TRUNCATE") {
+        // A full disk must not keep anybody from reading; the log is merged once there is room.
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
+            tracing::warn!("the disk is full: the log could not be merged into the database");
+        }
+        merged => {
+            merged?;
+        }
+    }
     Ok((connection, new))
 }
 

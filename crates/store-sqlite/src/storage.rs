@@ -1,5 +1,6 @@
 //! The storage port, carried out by the writer and the readers.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::thread::JoinHandle;
 
@@ -51,12 +52,19 @@ struct Shared {
     random: Arc<dyn Random>,
     limits: Limits,
     compression: Compression,
+    /// Whether the disk had room when the batch under way began.
+    room: Arc<AtomicBool>,
 }
 
 impl Shared {
     /// What surrounds one write; the present is read on the writer thread, which is every store's lock.
     fn env(&self) -> Env<'_> {
-        Env { now: self.clock.now(), random: [self.random.bits(), self.random.bits()], limits: &self.limits }
+        Env {
+            now: self.clock.now(),
+            random: [self.random.bits(), self.random.bits()],
+            limits: &self.limits,
+            room: self.room.load(Ordering::Relaxed),
+        }
     }
 }
 
@@ -74,10 +82,11 @@ impl SqliteStorage {
         let locked = lock(&config.data_dir)?;
         let (connection, new) = open_writer(&config.data_dir)?;
         let gate = Arc::new(RwLock::new(()));
+        let room = Arc::new(AtomicBool::new(true));
         let readers = Readers::start(&config.data_dir, config.readers, gate.clone())?;
-        let (writer, thread) = Writer::start(connection, &config.data_dir, gate)
+        let (writer, thread) = Writer::start(connection, &config.data_dir, gate, room.clone())
             .map_err(|source| OpenError::Io { path: config.data_dir.clone(), source })?;
-        let shared = Shared { clock, random, limits: config.limits, compression: config.compression };
+        let shared = Shared { clock, random, limits: config.limits, compression: config.compression, room };
         Ok(Arc::new(Self {
             writer,
             readers,
@@ -280,10 +289,7 @@ impl Storage for SqliteStorage {
     fn change(&self, change: Change) -> Answer<'_, Result<Changed, Error>> {
         Box::pin(async move {
             let contents = self.prepare(&change.command).await?;
-            let needs = Needs {
-                room: !change.command.makes_room(),
-                scrub: matches!(change.command, Command::RedactVersion { .. }),
-            };
+            let needs = Needs { room: false, scrub: matches!(change.command, Command::RedactVersion { .. }) };
             let (lane, shared) = (Lane::Workspace(change.workspace), self.shared.clone());
             let work = move |c: &Connection| writes::change(c, &change, &contents, &shared.env());
             Ok(self.writer.write(lane, needs, work).await?)
@@ -299,8 +305,7 @@ impl Storage for SqliteStorage {
         Box::pin(async move {
             let shared = self.shared.clone();
             let work = move |c: &Connection| writes::create_store(c, workspace, actor, &new, &shared.env());
-            let needs = Needs { room: true, scrub: false };
-            Ok(self.writer.write(Lane::Workspace(workspace), needs, work).await?)
+            Ok(self.writer.write(Lane::Workspace(workspace), Needs::default(), work).await?)
         })
     }
 

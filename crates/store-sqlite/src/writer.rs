@@ -4,7 +4,8 @@
 //! a redaction not before the log that may hold the old text is empty.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,8 @@ use stele_core::storage::StorageError;
 use tokio::sync::oneshot;
 
 use crate::fault::{Fault, Stop};
+use crate::gaps;
+use crate::open::LOG_FILE;
 use crate::queue::{Lane, Queue, Refused, Taken};
 use crate::space::Space;
 
@@ -31,7 +34,7 @@ const RESTART_PAGES: i64 = 4_000;
 /// What a job asks of the writer besides its own statements.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Needs {
-    /// The disk must have room.
+    /// The disk must have room. Changes judge that by themselves, after the rules.
     pub(crate) room: bool,
     /// The log must be empty before the answer.
     pub(crate) scrub: bool,
@@ -144,10 +147,19 @@ impl Writer {
         connection: Connection,
         data_dir: &Path,
         gate: Arc<RwLock<()>>,
+        room: Arc<AtomicBool>,
     ) -> std::io::Result<(Self, std::thread::JoinHandle<()>)> {
         let queue = Arc::new(Queue::new());
         let space = Space::new(data_dir);
-        let mut thread = Thread { connection, queue: queue.clone(), space, gate, pending: Vec::new() };
+        let mut thread = Thread {
+            connection,
+            queue: queue.clone(),
+            space,
+            room,
+            gate,
+            pending: Vec::new(),
+            log_file: data_dir.join(LOG_FILE),
+        };
         let handle = std::thread::Builder::new().name("sqlite-write".into()).spawn(move || thread.run())?;
         Ok((Self { queue }, handle))
     }
@@ -186,8 +198,11 @@ struct Thread {
     connection: Connection,
     queue: Arc<Queue<Job>>,
     space: Space,
+    /// What `space` said for the batch under way, for the jobs in it.
+    room: Arc<AtomicBool>,
     gate: Arc<RwLock<()>>,
     pending: Vec<Pending>,
+    log_file: PathBuf,
 }
 
 impl Thread {
@@ -241,10 +256,12 @@ impl Thread {
     }
 
     fn run_batch(&mut self, batch: &mut [Job]) -> rusqlite::Result<()> {
+        let room = self.space.is_there();
+        self.room.store(room, Ordering::Relaxed);
         let execute = |sql: &str| self.connection.prepare_cached(sql)?.execute([]);
         execute("BEGIN IMMEDIATE")?;
         for job in batch.iter_mut() {
-            if job.needs().room && !self.space.is_there() {
+            if job.needs().room && !room {
                 job.fail(StorageError::Full);
                 continue;
             }
@@ -310,22 +327,36 @@ impl Thread {
     }
 
     fn log(&self) -> rusqlite::Result<Log> {
-        self.merge("NOOP")
+        Log::after(&self.connection, "NOOP")
     }
 
     fn merge(&self, mode: &str) -> rusqlite::Result<Log> {
-        let mut statement = self.connection.prepare_cached(&format!("PRAGMA wal_checkpoint({mode})"))?;
-        statement.query_row([], |row| {
-            Ok(Log { done: row.get::<_, i64>(0)? == 0, pages: row.get(1)?, merged: row.get(2)? })
-        })
+        merge(&self.connection, &self.log_file, mode)
     }
 }
 
+/// Merges the log into the database, after the pages in it were cleared of what SQLite left there.
+pub(crate) fn merge(connection: &Connection, log_file: &Path, mode: &str) -> rusqlite::Result<Log> {
+    let log = Log::after(connection, "NOOP")?;
+    let frames = |count: i64| u64::try_from(count).unwrap_or(0);
+    gaps::clear(connection, log_file, frames(log.merged), frames(log.pages))?;
+    Log::after(connection, mode)
+}
+
 /// The state of the write-ahead log after a checkpoint.
-struct Log {
+pub(crate) struct Log {
     done: bool,
     pages: i64,
     merged: i64,
+}
+
+impl Log {
+    fn after(connection: &Connection, mode: &str) -> rusqlite::Result<Self> {
+        let mut statement = connection.prepare_cached(&format!("PRAGMA wal_checkpoint({mode})"))?;
+        statement.query_row([], |row| {
+            Ok(Self { done: row.get::<_, i64>(0)? == 0, pages: row.get(1)?, merged: row.get(2)? })
+        })
+    }
 }
 
 /// The same failure once more, for the next one who waits for it.

@@ -14,7 +14,7 @@ use stele_core::limits::Limits;
 use stele_core::model::{Actor, Memory, Recorded, Store, Version};
 use stele_core::path::MemoryPath;
 use stele_core::storage::{Change, Changed};
-use stele_core::text::{Content, Summary};
+use stele_core::text::{Content, SlugSearch, Summary};
 
 use crate::content::{Encoded, decode};
 use crate::fault::{Fault, Stop};
@@ -28,6 +28,8 @@ pub(crate) struct Env<'a> {
     pub(crate) now: stele_core::time::Timestamp,
     pub(crate) random: [u64; 2],
     pub(crate) limits: &'a Limits,
+    /// Whether the disk has room for more.
+    pub(crate) room: bool,
 }
 
 impl Env<'_> {
@@ -51,6 +53,9 @@ pub(crate) fn create_store(
         None => 0,
     };
     let mut store = decide_store(&WorkspaceSituation { workspace, stores }, new, &env.context(actor))?;
+    if !env.room {
+        return Err(Stop::Full);
+    }
     store.slug = free_slug(connection, workspace, &store.slug)?;
     insert_store(connection, &store)?;
     Ok(store)
@@ -59,14 +64,13 @@ pub(crate) fn create_store(
 fn free_slug(connection: &Connection, workspace: WorkspaceId, base: &str) -> Sql<String> {
     let mut taken = connection
         .prepare_cached("SELECT 1 FROM stores WHERE workspace = ? AND slug = ? AND deleted_at IS NULL")?;
-    let mut slug = base.to_owned();
-    for number in 2u64.. {
-        if !taken.exists(params![Col(workspace), slug])? {
-            break;
+    let mut search = SlugSearch::new(base);
+    loop {
+        match search.next() {
+            Ok(free) => return Ok(free),
+            Err(slug) => search.found(taken.exists(params![Col(workspace), slug])?),
         }
-        slug = stele_core::text::numbered_slug(base, number);
     }
-    Ok(slug)
 }
 
 pub(crate) fn insert_store(connection: &Connection, store: &Store) -> Sql<()> {
@@ -105,6 +109,10 @@ pub(crate) fn change(
 ) -> Result<Changed, Stop> {
     let (number, situation) = load(connection, change)?;
     let decision = decide(&situation, change.store, &change.command, &env.context(change.actor))?;
+    // After the rules: what changes nothing or is refused needs no room.
+    if !decision.writes.is_empty() && !env.room && !change.command.makes_room() {
+        return Err(Stop::Full);
+    }
     let target = Target { connection, store: number, contents };
     target.apply(decision.writes)?;
     let content = match (&decision.outcome, change.with_content) {

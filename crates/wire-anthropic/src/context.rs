@@ -50,6 +50,11 @@ impl Call {
             .ok_or_else(|| ApiError::not_found(format!("{what} not found: that is not an id of one")))
     }
 
+    /// Judges the caller before its body is read: whoever may not write cannot make the server hold what it sends.
+    pub(crate) fn may(&self, resource: Resource, action: Action) -> Result<(), ApiError> {
+        Ok(self.caller.may(resource, action).map_err(Refusal::from)?)
+    }
+
     /// The store in the address.
     pub(crate) fn store(&self) -> Result<StoreId, ApiError> {
         self.id("store", "memory store")
@@ -133,7 +138,7 @@ impl FromRequestParts<Arc<Stele>> for Call {
         workspace(&parts.headers, &caller)?;
         let params = RawPathParams::from_request_parts(parts, &()).await.map_err(|_| ApiError::no_route())?;
         let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let query = Query::parse(parts.uri.query())?;
+        let query = Query::parse(parts.uri.query());
         Ok(Self { stele: stele.clone(), caller, query, params })
     }
 }

@@ -26,6 +26,16 @@ pub(crate) trait Prefixed: Copy {
     }
 }
 
+/// The id in a filter: also one of the vendor's form that cannot be ours, which then names nothing.
+/// spec/anthropic.md 1.5 and 4.3.
+pub(crate) fn read_filter<T: Prefixed>(text: &str) -> Option<T> {
+    T::read(text).or_else(|| {
+        let token = text.strip_prefix(T::PREFIX)?.strip_prefix('_')?;
+        let well_formed = token.len() >= 20 && token.bytes().all(|b| b.is_ascii_alphanumeric());
+        well_formed.then(|| T::from_raw([0; 16]))
+    })
+}
+
 macro_rules! prefixed {
     ($($name:ident $prefix:literal)*) => {$(
         impl Prefixed for $name {
@@ -53,11 +63,11 @@ prefixed! {
     WorkspaceId "wrkspc"
 }
 
-/// A session's id; `session_` is read too.
+/// The id of a session in a filter; `session_` is read too.
 pub(crate) fn read_session(text: &str) -> Option<SessionId> {
     match text.strip_prefix("session_01") {
         Some(token) => from_base58(token).map(SessionId::from_bytes),
-        None => SessionId::read(text),
+        None => read_filter(text),
     }
 }
 

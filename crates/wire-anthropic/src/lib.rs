@@ -34,7 +34,9 @@ pub fn routes(stele: Arc<Stele>) -> Router {
         .fallback(|| async { ApiError::no_route() })
         .method_not_allowed_fallback(|| async { ApiError::no_method() })
         .with_state(stele);
-    Router::new().nest("/v1", v1).layer(from_fn(render_errors))
+    // A nested router does not see its own address with a slash behind it.
+    let outside = any(|| async { ApiError::no_route() });
+    Router::new().nest("/v1", v1).route("/v1/", outside).layer(from_fn(render_errors))
 }
 
 /// What `/openapi.json` says of them.

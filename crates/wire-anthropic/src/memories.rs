@@ -127,6 +127,7 @@ fn memory_answer(changed: &Changed) -> Response {
 
 pub(crate) async fn create(call: Call, body: Body) -> Answer {
     let store = call.store()?;
+    call.may(Resource::Memory, Action::Create)?;
     let body = body::read(body).await?;
     let parsed =
         call.parse_with_view(&body, View::Basic, |wanted: CreateMemory| wanted.parse(call.stele.limits()));
@@ -136,6 +137,7 @@ pub(crate) async fn create(call: Call, body: Body) -> Answer {
 
 pub(crate) async fn update(call: Call, body: Body) -> Answer {
     let (store, memory) = (call.store()?, call.memory()?);
+    call.may(Resource::Memory, Action::Update)?;
     let body = body::read(body).await?;
     let parsed = call.parse_with_view(&body, View::Basic, |wanted: UpdateMemory| {
         wanted.parse(memory, call.stele.limits())

@@ -124,7 +124,7 @@ fn store_answer(changed: &Changed) -> Response {
 }
 
 pub(crate) async fn create(call: Call, body: Body) -> Answer {
-    call.caller.may(Resource::Store, Action::Create).map_err(Refusal::from)?;
+    call.may(Resource::Store, Action::Create)?;
     let wanted: CreateStore = object(&body::read(body).await?)?;
     let store = call.stele.store_create(&call.caller, wanted.parse()?).await?;
     Ok(json(bytes(&StoreView::of(&store))))
@@ -137,6 +137,7 @@ pub(crate) async fn retrieve(call: Call) -> Answer {
 
 pub(crate) async fn update(call: Call, body: Body) -> Answer {
     let id = call.store()?;
+    call.may(Resource::Store, Action::Update)?;
     let body = body::read(body).await?;
     let parsed = object::<UpdateStore>(&body).and_then(|wanted| Ok(wanted.parse()?));
     let command = call.or_first(parsed, id, None, (Resource::Store, Action::Update)).await?;

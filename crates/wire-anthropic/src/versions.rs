@@ -14,7 +14,7 @@ use stele_http::reply::{bytes, json};
 
 use crate::context::{Call, page_cursor, read_cursor};
 use crate::error::ApiError;
-use crate::id::{Prefixed, read_session};
+use crate::id::{read_filter, read_session};
 use crate::memories::FULL_PAGE;
 use crate::view::{PageView, VersionView, View, operation};
 
@@ -27,8 +27,10 @@ fn filter_id<T>(query: &Query, name: &str, read: impl Fn(&str) -> Option<T>) -> 
 }
 
 fn parse_filter(query: &Query) -> Result<VersionFilter, Refusal> {
-    let mut filter =
-        VersionFilter { memory: filter_id(query, "memory_id", MemoryId::read)?, ..Default::default() };
+    let mut filter = VersionFilter {
+        memory: filter_id(query, "memory_id", read_filter::<MemoryId>)?,
+        ..Default::default()
+    };
     if let Some(wanted) = query.get("operation") {
         filter.operations = Operation::ALL.into_iter().filter(|o| operation(*o) == wanted).collect();
         if filter.operations.is_empty() {
@@ -38,10 +40,10 @@ fn parse_filter(query: &Query) -> Result<VersionFilter, Refusal> {
     if let Some(id) = filter_id(query, "session_id", read_session)? {
         filter.by_session(id);
     }
-    if let Some(id) = filter_id(query, "api_key_id", KeyId::read)? {
+    if let Some(id) = filter_id(query, "api_key_id", read_filter::<KeyId>)? {
         filter.by_key(id);
     }
-    if let Some(id) = filter_id(query, "service_account_id", ServiceAccountId::read)? {
+    if let Some(id) = filter_id(query, "service_account_id", read_filter::<ServiceAccountId>)? {
         filter.by_service_account(id);
     }
     filter.created = Created { from: query.time("created_at[gte]")?, to: query.time("created_at[lte]")? };

@@ -120,7 +120,7 @@ impl Call {
 
     /// The query.
     pub(crate) fn query(&self) -> Result<Query, FlatError> {
-        Ok(Query::parse(self.uri.query())?)
+        Ok(Query::parse(self.uri.query()))
     }
 
     /// Carries out a change. Of several things in the way the first of spec/recursion.md 3.3 is said: what is not
