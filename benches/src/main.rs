@@ -19,6 +19,8 @@ use crate::report::{Report, Row};
 use crate::server::Server;
 use crate::work::{Round, Works};
 
+/// A fast machine makes more than 10,000 memories in a round.
+const NO_CAP: (&str, &str) = ("STELE_MAX_MEMORIES_PER_STORE", "100000000");
 /// Rounds; the median of each figure counts.
 const ROUNDS: usize = 5;
 
@@ -28,6 +30,7 @@ fn main() -> anyhow::Result<()> {
     let seed: u64 = args.next().map_or(Ok(1), |seed| seed.parse())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let hello = probes::Hello::start()?;
+    let before = probes::cpu_pressure();
     let mut rounds = Vec::new();
     for number in 0..ROUNDS {
         eprintln!("round {} of {ROUNDS}", number + 1);
@@ -36,12 +39,12 @@ fn main() -> anyhow::Result<()> {
     eprintln!("a fleet of 1,000 stores");
     let fleet = Works::new(&binary, seed, hello.address).fleet(&runtime)?;
     let size = std::fs::metadata(&binary)?.len();
-    report(&rounds, &fleet, size).print();
+    report(before, &rounds, &fleet, size).print();
     Ok(())
 }
 
-fn report(rounds: &[Round], fleet: &work::Fleet, binary_bytes: u64) -> Report {
-    let mut report = Report::new(rounds.iter().map(|round| round.pressure).collect());
+fn report(before: Option<f64>, rounds: &[Round], fleet: &work::Fleet, binary_bytes: u64) -> Report {
+    let mut report = Report::new(before, rounds.iter().map(|round| round.pressure).collect());
     let ratio = |name: &'static str, bar: &'static str, of: &dyn Fn(&Round) -> f64| {
         Row::median(name, bar, rounds.iter().map(of).collect())
     };
@@ -78,7 +81,6 @@ fn report(rounds: &[Round], fleet: &work::Fleet, binary_bytes: u64) -> Report {
 
 /// Starts the server on a fresh directory, so that a round begins with nothing.
 fn fresh(binary: &std::path::Path, env: &[(&str, &str)]) -> anyhow::Result<Server> {
-    // No cap: a fast machine makes more than 10,000 memories in a round.
-    let env: Vec<_> = env.iter().copied().chain([("STELE_MAX_MEMORIES_PER_STORE", "100000000")]).collect();
+    let env: Vec<_> = env.iter().copied().chain([NO_CAP]).collect();
     Server::start(binary, tempfile::tempdir()?, &env)
 }

@@ -27,12 +27,15 @@ impl Row {
 /// A run's table.
 pub(crate) struct Report {
     pub(crate) rows: Vec<Row>,
-    pressure: Vec<Option<f64>>,
+    /// Of the machine before the run: what others do.
+    before: Option<f64>,
+    /// At the end of each round: the load itself is in it.
+    during: Vec<Option<f64>>,
 }
 
 impl Report {
-    pub(crate) fn new(pressure: Vec<Option<f64>>) -> Self {
-        Self { rows: Vec::new(), pressure }
+    pub(crate) fn new(before: Option<f64>, during: Vec<Option<f64>>) -> Self {
+        Self { rows: Vec::new(), before, during }
     }
 
     pub(crate) fn print(&self) {
@@ -41,9 +44,13 @@ impl Report {
     }
 
     fn write(&self, out: &mut impl Write) -> std::io::Result<()> {
-        let most = self.pressure.iter().flatten().copied().fold(0.0, f64::max);
-        let judged = if most > 10.0 { "unjudged: the machine was busy" } else { "judged" };
-        writeln!(out, "CPU pressure (avg10) of the rounds: at most {most:.0} % ({judged})\n")?;
+        let before = self.before.unwrap_or(f64::NAN);
+        let during = self.during.iter().flatten().copied().fold(0.0, f64::max);
+        let judged = if before <= 10.0 { "judged" } else { "unjudged: the machine was busy" };
+        writeln!(
+            out,
+            "CPU pressure (avg10) before the run: {before:.0} % ({judged}); under its load: {during:.0} %\n"
+        )?;
         writeln!(out, "| work | bar | median | least to most |\n| --- | --- | --- | --- |")?;
         for row in &self.rows {
             let spread = row.spread.map_or(String::new(), |(least, most)| format!("{least:.2} to {most:.2}"));

@@ -50,7 +50,7 @@ impl Server {
     pub(crate) fn restart(mut self) -> anyhow::Result<Self> {
         self.stop()?;
         let dir = self.dir.take().context("a directory")?;
-        Self::start(&self.binary.clone(), dir, &[])
+        Self::start(&self.binary.clone(), dir, &[crate::NO_CAP])
     }
 
     /// Resident memory, in MB.
