@@ -20,6 +20,7 @@ pub mod refusal;
 pub mod retention;
 #[cfg(feature = "test-util")]
 pub mod samples;
+pub mod search;
 pub mod service;
 pub mod storage;
 pub mod text;

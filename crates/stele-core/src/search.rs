@@ -1,0 +1,120 @@
+//! Search in one store: an inverted index in memory, BM25 over path, summary and content. DESIGN 8.
+//!
+//! Pure: documents, changes and queries come in, ranked ids go out. `Index` answers when it is built, `scan` until
+//! then, alike to the last bit of a score. `snippet` shows why a memory was found, from the content that the caller
+//! read for the answer; the index keeps no text.
+
+mod blend;
+mod characters;
+mod expand;
+mod fold;
+mod function_words;
+mod index;
+mod irregular;
+mod matches;
+mod postings;
+mod query;
+mod rank;
+mod scan;
+mod snippet;
+mod stem;
+mod vocabulary;
+mod words;
+
+pub use blend::{DENSE_WEIGHT, LEXICAL_WEIGHT, blend};
+pub use index::Index;
+pub use query::Query;
+pub use scan::scan;
+pub use snippet::{MAX_SNIPPET_CHARS, Snippet, snippet};
+
+use std::collections::HashMap;
+
+use crate::id::MemoryId;
+use crate::path::PathPrefix;
+use crate::time::Timestamp;
+
+/// The head of a memory, as far as search is concerned.
+#[derive(Clone, Copy, Debug)]
+pub struct Document<'a> {
+    /// Whose it is.
+    pub memory: MemoryId,
+    /// Its path.
+    pub path: &'a str,
+    /// Its summary; empty when it has none.
+    pub summary: &'a str,
+    /// Its content.
+    pub content: &'a str,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+}
+
+/// What one committed change does to the heads of a store.
+#[derive(Clone, Copy, Debug)]
+pub enum Change<'a> {
+    /// The memory is now this: created, updated or renamed.
+    Upsert(Document<'a>),
+    /// The memory is gone.
+    Remove(MemoryId),
+    /// No head changed: a redaction of an old version, a change of the store itself.
+    Nothing,
+}
+
+/// Which part of the answer is wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// Only memories below this directory; the statistics of words stay those of the store.
+    pub prefix: Option<&'a PathPrefix>,
+    /// After this hit.
+    pub after: Option<&'a Position>,
+    /// At most so many hits.
+    pub limit: usize,
+}
+
+/// Where an answer goes on: after the hit with this score and path.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Position {
+    /// The bits of the score, `f32::to_bits`: order and equality do not suffer from a decimal spelling.
+    pub score_bits: u32,
+    /// The path.
+    pub path: Box<str>,
+}
+
+/// A memory that was found.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Hit {
+    /// Its id.
+    pub memory: MemoryId,
+    /// Its path.
+    pub path: Box<str>,
+    /// How well it matches: above 0, comparable within one answer only.
+    pub score: f32,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+}
+
+/// One page of the answer to a query.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Found {
+    /// The hits, by falling score, then by the bytes of the path.
+    pub hits: Vec<Hit>,
+    /// Memories found, on all pages.
+    pub total_matches: usize,
+    /// Where the next page begins; `None` on the last.
+    pub next: Option<Position>,
+    /// What was in the end looked for, for `snippet`.
+    pub terms: Terms,
+}
+
+/// The terms that an answer was found by, after prefixes and typing errors were resolved.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Terms {
+    /// Stems and pairs of characters, with what each is worth.
+    stems: HashMap<Box<str>, f32>,
+    /// Words as spelled.
+    forms: HashMap<Box<str>, f32>,
+    /// Beginnings of words.
+    beginnings: Vec<Box<str>>,
+}
+
+#[cfg(test)]
+mod tests;
