@@ -111,8 +111,11 @@ fn evidence(strings: &Value) -> Vec<(usize, usize)> {
     for text in strings.as_array().into_iter().flatten().filter_map(Value::as_str) {
         for piece in text.split('D').skip(1) {
             let mut numbers = piece.trim_start_matches(':').split(|c: char| c != ':' && !c.is_ascii_digit());
-            let Some((session, turn)) = numbers.next().and_then(|both| both.split_once(':')) else { continue };
-            if let (Ok(session), Ok(turn)) = (session.parse(), turn.split(':').next().unwrap_or(turn).parse()) {
+            let Some((session, turn)) = numbers.next().and_then(|both| both.split_once(':')) else {
+                continue;
+            };
+            if let (Ok(session), Ok(turn)) = (session.parse(), turn.split(':').next().unwrap_or(turn).parse())
+            {
                 found.push((session, turn));
             }
         }
@@ -124,15 +127,21 @@ fn store(conversation: &Value, by_session: bool) -> Store {
     let id = conversation["sample_id"].as_str().expect("a conversation has an id");
     let talk = conversation["conversation"].as_object().expect("a conversation has sessions");
     let path = |(session, turn): (usize, usize)| {
-        if by_session { format!("/{id}/s{session:02}.md") } else { format!("/{id}/s{session:02}/t{turn:03}.md") }
+        if by_session {
+            format!("/{id}/s{session:02}.md")
+        } else {
+            format!("/{id}/s{session:02}/t{turn:03}.md")
+        }
     };
     let mut store = Store::default();
     let mut known = BTreeSet::new();
     for (key, turns) in talk {
-        let Some(session) = key.strip_prefix("session_").and_then(|number| number.parse::<usize>().ok()) else {
+        let Some(session) = key.strip_prefix("session_").and_then(|number| number.parse::<usize>().ok())
+        else {
             continue;
         };
-        let when = talk.get(&format!("session_{session}_date_time")).and_then(Value::as_str).unwrap_or_default();
+        let when =
+            talk.get(&format!("session_{session}_date_time")).and_then(Value::as_str).unwrap_or_default();
         for turn in turns.as_array().into_iter().flatten() {
             let at = evidence(&Value::Array(vec![turn["dia_id"].clone()]))[0];
             let text = |key: &str| turn[key].as_str().unwrap_or_default();
@@ -151,8 +160,13 @@ fn store(conversation: &Value, by_session: bool) -> Store {
         let gold: BTreeSet<String> =
             evidence(&question["evidence"]).into_iter().filter(|at| known.contains(at)).map(path).collect();
         if !gold.is_empty() {
-            let text = question["question"].as_str().map_or_else(|| question["question"].to_string(), str::to_owned);
-            store.questions.push(Question { text, gold, category: question["category"].as_u64().unwrap_or(0) });
+            let text =
+                question["question"].as_str().map_or_else(|| question["question"].to_string(), str::to_owned);
+            store.questions.push(Question {
+                text,
+                gold,
+                category: question["category"].as_u64().unwrap_or(0),
+            });
         }
     }
     store

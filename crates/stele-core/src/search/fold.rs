@@ -26,7 +26,8 @@ pub(super) fn append(text: &str, out: &mut String) {
     let plain = text.chars().take(4 * MAX_WORD_BYTES).flat_map(char::to_lowercase).nfkd();
     for c in plain.filter(|c| !is_dropped(*c)).flat_map(char::to_lowercase).nfc() {
         let written = letters(c);
-        let written = if written.is_empty() { c.encode_utf8(&mut [0; 4]).to_owned() } else { written.to_owned() };
+        let written =
+            if written.is_empty() { c.encode_utf8(&mut [0; 4]).to_owned() } else { written.to_owned() };
         if out.len() + written.len() > MAX_WORD_BYTES {
             return;
         }

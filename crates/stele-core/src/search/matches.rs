@@ -69,8 +69,10 @@ impl Matches {
         let mut found = Self::default();
         let Some(((first, _), others)) = parts.split_first() else { return found };
         for item in &first.items {
-            let others: Option<Vec<_>> =
-                others.iter().map(|(part, distance)| Some((*part, part.get(item.slot)?, *distance))).collect();
+            let others: Option<Vec<_>> = others
+                .iter()
+                .map(|(part, distance)| Some((*part, part.get(item.slot)?, *distance)))
+                .collect();
             let Some(others) = others else { continue };
             let entry = &index.entries[item.slot as usize];
             if first.positions(item).is_empty() {

@@ -59,11 +59,6 @@ impl Postings {
         })
     }
 
-    /// Whether nothing was added.
-    pub(super) fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
-    }
-
     /// Bytes held on the heap.
     pub(super) fn heap_bytes(&self) -> usize {
         self.bytes.capacity()

@@ -14,7 +14,7 @@ const MAX_TOKENS: usize = 2048;
 /// What a part of a run counts, of the whole one.
 const PART_WEIGHT: f32 = 0.4;
 /// What the spelling of a word counts beside its stem.
-const FORM_WEIGHT: f32 = 0.15;
+const FORM_WEIGHT: f32 = 0.3;
 /// What the words that the last one begins count, of the word itself.
 const OPEN_WEIGHT: f32 = 0.5;
 
@@ -202,7 +202,9 @@ impl Builder {
             self.query.has_loose_words |= part.quoted.is_none() && weight > 0.0;
             if let Some(quote) = part.quoted {
                 match phrases.last_mut() {
-                    Some((of, phrase, first)) if *of == quote => phrase.push((at, Some(part.position - *first))),
+                    Some((of, phrase, first)) if *of == quote => {
+                        phrase.push((at, Some(part.position - *first)))
+                    }
                     _ => phrases.push((quote, vec![(at, Some(0))], part.position)),
                 }
             }

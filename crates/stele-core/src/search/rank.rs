@@ -32,7 +32,8 @@ impl Index {
 
     /// The memories with a score, below the asked prefix; in no order.
     fn ranked(&self, scores: &[f32], request: &Request<'_>) -> Vec<(f32, &Entry)> {
-        let below = |entry: &Entry| request.prefix.is_none_or(|prefix| entry.path.starts_with(prefix.as_str()));
+        let below =
+            |entry: &Entry| request.prefix.is_none_or(|prefix| entry.path.starts_with(prefix.as_str()));
         let found = scores.iter().copied().zip(&self.entries);
         found.filter(|(score, entry)| *score > 0.0 && below(entry)).collect()
     }
@@ -83,7 +84,11 @@ impl<'a> Scoring<'a> {
         for clause in &query.clauses {
             let mut matched = matches(index, clause);
             if clause.how == How::Open {
-                let word = query.clauses.iter().zip(&found).find(|(c, _)| c.how == How::Term && c.word == clause.word);
+                let word = query
+                    .clauses
+                    .iter()
+                    .zip(&found)
+                    .find(|(c, _)| c.how == How::Term && c.word == clause.word);
                 matched = matched.without(word.map_or(&Matches::default(), |(_, matches)| matches));
             }
             let worth = clause.weight * idf(index, matched.items.len());
@@ -152,7 +157,9 @@ impl<'a> Scoring<'a> {
             let mut must = vec![false; scores.len()];
             found.items.iter().for_each(|item| must[item.slot as usize] = true);
             // A phrase of function words alone has no score of its own.
-            let keep = |(score, must): (&mut f32, bool)| *score = if must { score.max(f32::MIN_POSITIVE) } else { 0.0 };
+            let keep = |(score, must): (&mut f32, bool)| {
+                *score = if must { score.max(f32::MIN_POSITIVE) } else { 0.0 }
+            };
             scores.iter_mut().zip(must).for_each(keep);
         }
         scores

@@ -58,8 +58,8 @@ const STEP_3: &[(&str, &str)] = &[
 
 /// Longer suffixes first where one ends another.
 const STEP_4: &[&str] = &[
-    "ement", "ment", "ent", "al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ion", "ou", "ism", "ate", "iti",
-    "ous", "ive", "ize",
+    "ement", "ment", "ent", "al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ion", "ou", "ism",
+    "ate", "iti", "ous", "ive", "ize",
 ];
 
 fn is_consonant(word: &[u8], at: usize) -> bool {

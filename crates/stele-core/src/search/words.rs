@@ -49,7 +49,8 @@ pub(super) struct Token<'a> {
 
 /// Hands every token of `text` to `sink`, in the order of their ends; returns the position after the last.
 pub(super) fn tokens(text: &str, position: u32, sink: &mut impl FnMut(Token<'_>)) -> u32 {
-    let mut splitter = Splitter { text, position, sink, folded: String::new(), runs: Vec::new(), joiner: None };
+    let mut splitter =
+        Splitter { text, position, sink, folded: String::new(), runs: Vec::new(), joiner: None };
     let mut at = 0;
     while at < text.len() {
         at = splitter.step(at);

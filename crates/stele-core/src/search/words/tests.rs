@@ -16,7 +16,8 @@ fn of_kind(text: &str, kind: Kind) -> Vec<String> {
 
 #[test]
 fn words_have_consecutive_positions_whatever_stands_between_them() {
-    let words: Vec<_> = all("One, two -- three\n/four").into_iter().filter(|(kind, ..)| *kind == Word).collect();
+    let words: Vec<_> =
+        all("One, two -- three\n/four").into_iter().filter(|(kind, ..)| *kind == Word).collect();
     let expected = [("one", 0), ("two", 1), ("three", 2), ("four", 3)];
     assert_eq!(words, expected.map(|(word, at)| (Word, word.to_owned(), at)));
 }
