@@ -16,11 +16,7 @@ pub(super) fn fold(text: &str, out: &mut String) {
 /// Appends the folded `text` to `out`, never beyond `MAX_WORD_BYTES` in all.
 pub(super) fn append(text: &str, out: &mut String) {
     if text.is_ascii() {
-        let room = MAX_WORD_BYTES.saturating_sub(out.len());
-        let from = out.len();
-        out.push_str(&text[..text.len().min(room)]);
-        out[from..].make_ascii_lowercase();
-        return;
+        return append_ascii(text, out);
     }
     // A word longer than this is cut anyway; marks and ignored characters are why more than the bound is read.
     let plain = text.chars().take(4 * MAX_WORD_BYTES).flat_map(char::to_lowercase).nfkd();
@@ -33,6 +29,14 @@ pub(super) fn append(text: &str, out: &mut String) {
         }
         out.push_str(&written);
     }
+}
+
+/// As `append`, of a text that is known to be ASCII.
+pub(super) fn append_ascii(text: &str, out: &mut String) {
+    let room = MAX_WORD_BYTES.saturating_sub(out.len());
+    let from = out.len();
+    out.push_str(&text[..text.len().min(room)]);
+    out[from..].make_ascii_lowercase();
 }
 
 /// Letters that Unicode does not decompose but people type plainly; empty for the others.

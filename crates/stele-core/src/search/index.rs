@@ -32,6 +32,8 @@ pub struct Index {
     pub(super) forms: Vocabulary,
     /// By slot, ascending in the order in which they came.
     pub(super) entries: Vec<Entry>,
+    /// By slot: what each occurrence that is looked at needs to know.
+    pub(super) extents: Vec<Extent>,
     slots: HashMap<MemoryId, u32>,
     entry_bytes: usize,
     words: u64,
@@ -43,14 +45,19 @@ pub(super) struct Entry {
     pub(super) memory: MemoryId,
     pub(super) path: Box<str>,
     pub(super) updated_at: Timestamp,
+}
+
+/// How long a memory is and where its fields end, in positions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Extent {
+    pub(super) live: bool,
     /// Words and pairs of characters in all fields.
     pub(super) length: u32,
-    pub(super) live: bool,
     path_end: u32,
     summary_end: u32,
 }
 
-impl Entry {
+impl Extent {
     /// What an occurrence at `position` counts.
     pub(super) fn weight(&self, position: u32) -> f32 {
         if position >= self.summary_end {
@@ -61,6 +68,11 @@ impl Entry {
             PATH_WEIGHT
         }
     }
+}
+
+/// Bytes that a memory takes beside its words.
+fn entry_bytes(path: &str) -> usize {
+    size_of::<Entry>() + size_of::<Extent>() + path.len()
 }
 
 impl Index {
@@ -127,17 +139,12 @@ impl Index {
         let end = self.add(slot, document.content, summary_end + FIELD_GAP, wanted);
         let length = end - 2 * FIELD_GAP;
         self.words += u64::from(length);
-        self.entry_bytes += size_of::<Entry>() + document.path.len();
+        self.entry_bytes += entry_bytes(document.path);
         self.slots.insert(document.memory, slot);
-        self.entries.push(Entry {
-            memory: document.memory,
-            path: document.path.into(),
-            updated_at: document.updated_at,
-            length,
-            live: true,
-            path_end: path_end + FIELD_GAP,
-            summary_end: summary_end + FIELD_GAP,
-        });
+        let (memory, updated_at) = (document.memory, document.updated_at);
+        self.entries.push(Entry { memory, path: document.path.into(), updated_at });
+        let (path_end, summary_end) = (path_end + FIELD_GAP, summary_end + FIELD_GAP);
+        self.extents.push(Extent { live: true, length, path_end, summary_end });
     }
 
     /// Adds the wanted words of a field that begins at `position`; returns its end.
@@ -162,9 +169,9 @@ impl Index {
 
     fn remove(&mut self, memory: MemoryId) {
         let Some(slot) = self.slots.remove(&memory) else { return };
-        let entry = &mut self.entries[slot as usize];
-        entry.live = false;
-        self.words -= u64::from(entry.length);
+        let extent = &mut self.extents[slot as usize];
+        extent.live = false;
+        self.words -= u64::from(extent.length);
         let dead = self.entries.len() - self.slots.len();
         if dead > MIN_DEAD && dead > self.slots.len() / 3 {
             self.compact();
@@ -174,16 +181,18 @@ impl Index {
     /// Drops dead memories and what they held.
     fn compact(&mut self) {
         let mut next = 0;
-        let number = self.entries.iter().map(|entry| {
-            next += u32::from(entry.live);
-            entry.live.then(|| next - 1)
+        let number = self.extents.iter().map(|extent| {
+            next += u32::from(extent.live);
+            extent.live.then(|| next - 1)
         });
         let number: Vec<Option<u32>> = number.collect();
         self.terms = self.terms.renumbered(&number);
         self.forms = self.forms.renumbered(&number);
-        self.entries.retain(|entry| entry.live);
+        let mut live = number.iter().map(Option::is_some);
+        self.entries.retain(|_| live.next() == Some(true));
+        self.extents.retain(|extent| extent.live);
         self.slots = self.entries.iter().zip(0..).map(|(entry, slot)| (entry.memory, slot)).collect();
-        self.entry_bytes = self.entries.iter().map(|entry| size_of::<Entry>() + entry.path.len()).sum();
+        self.entry_bytes = self.entries.iter().map(|entry| entry_bytes(&entry.path)).sum();
     }
 
     /// Words of a memory, on average; 1 where there are none.

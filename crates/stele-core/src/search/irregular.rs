@@ -4,8 +4,26 @@
 ///
 /// Forms that are common words of their own (`bit`, `ground`, `rose`, `left`, `bore`) are left out.
 pub(super) fn base_form(word: &str) -> Option<&'static str> {
-    TABLE.binary_search_by(|(form, _)| (*form).cmp(word)).ok().map(|at| TABLE[at].1)
+    let first = usize::from(word.as_bytes().first()?.checked_sub(b'a')?);
+    let (from, to) = (*STARTS.get(first)?, *STARTS.get(first + 1)?);
+    let same_letter = &TABLE[from..to];
+    same_letter.binary_search_by(|(form, _)| (*form).cmp(word)).ok().map(|at| same_letter[at].1)
 }
+
+/// Where the forms with each first letter begin in the table, and its end: this is asked for every word of a text.
+const STARTS: [usize; 27] = {
+    let mut starts = [TABLE.len(); 27];
+    let mut at = TABLE.len();
+    let mut letter = 26;
+    while letter > 0 {
+        letter -= 1;
+        while at > 0 && TABLE[at - 1].0.as_bytes()[0] >= b'a' + letter as u8 {
+            at -= 1;
+        }
+        starts[letter] = at;
+    }
+    starts
+};
 
 /// The irregular forms with the stem `stem`.
 pub(super) fn forms_with_stem(stem: &str) -> Vec<&'static str> {
@@ -229,6 +247,7 @@ mod tests {
         assert_eq!(base_form("went"), Some("go"));
         assert_eq!(base_form("children"), Some("child"));
         assert_eq!(base_form("go"), None);
+        assert!(TABLE.iter().all(|(form, base)| base_form(form) == Some(base)));
         assert_eq!(forms_with_stem("go"), ["gone", "went"]);
     }
 }

@@ -25,9 +25,9 @@ impl Matches {
     pub(super) fn of(index: &Index, postings: &Postings) -> Self {
         let mut matches = Self::default();
         for at in postings.iter() {
-            let entry = &index.entries[at.slot as usize];
-            if entry.live {
-                matches.add(at.slot, at.position, entry.weight(at.position));
+            let extent = &index.extents[at.slot as usize];
+            if extent.live {
+                matches.add(at.slot, at.position, extent.weight(at.position));
             }
         }
         matches
@@ -74,7 +74,7 @@ impl Matches {
                 .map(|(part, distance)| Some((*part, part.get(item.slot)?, *distance)))
                 .collect();
             let Some(others) = others else { continue };
-            let entry = &index.entries[item.slot as usize];
+            let extent = &index.extents[item.slot as usize];
             if first.positions(item).is_empty() {
                 found.items.push(*item);
             }
@@ -84,7 +84,7 @@ impl Matches {
                     None => true,
                 });
                 if stands {
-                    found.add(item.slot, *start, entry.weight(*start));
+                    found.add(item.slot, *start, extent.weight(*start));
                 }
             }
         }

@@ -191,7 +191,7 @@ impl Builder {
             let Some(at) = at else { continue };
             if part.kind == Kind::Gram {
                 let follows = previous.is_some_and(|(_, position)| position + 1 == part.position);
-                if !(follows && run.len() > 0 && part.quoted.is_none()) {
+                if !follows || run.is_empty() || part.quoted.is_some() {
                     self.end_run(std::mem::take(&mut run));
                 }
                 run.push((at, Some(run.len() as u32)));

@@ -13,21 +13,42 @@ const B: f32 = 0.4;
 /// What two neighbours of the query standing together add, of what the more frequent one is worth.
 const PAIR_WEIGHT: f32 = 0.4;
 
+/// Whether typing errors are corrected where nothing matches.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Typing {
+    /// The nearest words of the index are taken.
+    Corrected,
+    /// The query means what it says.
+    AsWritten,
+}
+
+/// Whether quoted phrases must be there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phrases {
+    /// They must.
+    Required,
+    /// They are words like the others.
+    Loose,
+}
+
 impl Index {
     /// The answer to a query, or a page of it.
     pub fn search(&self, query: &Query, request: &Request<'_>) -> Found {
+        self.find(query, request, Typing::Corrected)
+    }
+
+    /// As `search`, with a word on what happens to a query that nothing matches.
+    pub(super) fn find(&self, query: &Query, request: &Request<'_>, typing: Typing) -> Found {
         let mut scoring = Scoring::of(self, query);
-        let mut scores = scoring.scores(true);
-        let mut ranked = self.ranked(&scores, request);
+        let mut ranked = self.ranked(&scoring.scores(Phrases::Required), request);
         if ranked.is_empty() && !query.phrases.is_empty() && query.has_loose_words {
-            scores = scoring.scores(false);
-            ranked = self.ranked(&scores, request);
+            ranked = self.ranked(&scoring.scores(Phrases::Loose), request);
         }
-        if ranked.is_empty() && query.may_be_corrected() && scoring.correct() {
-            scores = scoring.scores(true);
-            ranked = self.ranked(&scores, request);
+        let correct = typing == Typing::Corrected && query.may_be_corrected();
+        if ranked.is_empty() && correct && scoring.correct() {
+            ranked = self.ranked(&scoring.scores(Phrases::Required), request);
         }
-        self.page(ranked, request, scoring.terms())
+        self.page(ranked, request, scoring.terms)
     }
 
     /// The memories with a score, below the asked prefix; in no order.
@@ -135,12 +156,8 @@ impl<'a> Scoring<'a> {
         any
     }
 
-    fn terms(self) -> Terms {
-        self.terms
-    }
-
     /// The score of every slot; 0 where nothing matches, or a phrase does not that must.
-    fn scores(&self, phrases_must_match: bool) -> Vec<f32> {
+    fn scores(&self, phrases: Phrases) -> Vec<f32> {
         let mut scores = vec![0.0; self.index.entries.len()];
         let average = self.index.average_length();
         for (clause, matches) in self.query.clauses.iter().zip(&self.matches) {
@@ -152,7 +169,7 @@ impl<'a> Scoring<'a> {
         for (a, b) in &self.query.pairs {
             self.add_pair(&self.matches[*a], &self.matches[*b], average, &mut scores);
         }
-        for phrase in self.query.phrases.iter().filter(|_| phrases_must_match) {
+        for phrase in self.query.phrases.iter().filter(|_| phrases == Phrases::Required) {
             let found = self.phrase(phrase);
             let mut must = vec![false; scores.len()];
             found.items.iter().for_each(|item| must[item.slot as usize] = true);
@@ -179,7 +196,7 @@ impl<'a> Scoring<'a> {
 
     /// BM25's share of a frequency in the memory of `item`: from 0 to `K1 + 1`.
     fn saturated(&self, item: &Match, frequency: f32, average: f32) -> f32 {
-        let length = self.index.entries[item.slot as usize].length as f32;
+        let length = self.index.extents[item.slot as usize].length as f32;
         frequency * (K1 + 1.0) / (frequency + K1 * (1.0 - B + B * length / average))
     }
 }

@@ -2,6 +2,7 @@
 
 use super::irregular;
 use super::query::{How, Query};
+use super::rank::Typing;
 use super::{Document, Found, Index, Request};
 
 /// Answers as `Index::search` does on an index of the same documents, by reading them once.
@@ -12,49 +13,58 @@ where
     D: IntoIterator<Item = Document<'a>> + Clone,
 {
     let wanted = Wanted::of(query);
-    let found = Index::build_of(documents.clone(), |word| wanted.holds(word)).search(query, request);
+    let found =
+        Index::build_of(documents.clone(), |word| wanted.holds(word)).find(query, request, Typing::AsWritten);
     if found.total_matches > 0 || !query.may_be_corrected() {
         return found;
     }
     Index::build_of(documents, |_| true).search(query, request)
 }
 
-/// The first two bytes of all words that a query may be about: most words of a text need not be looked at further.
-struct Wanted(Box<[bool; 1 << 16]>);
+/// How the words begin that a query may be about: most words of a text need not be looked at further.
+struct Wanted {
+    /// Whether any begins with these two bytes.
+    pairs: Box<[bool; 1 << 16]>,
+    beginnings: Vec<Box<[u8]>>,
+}
 
 impl Wanted {
     fn of(query: &Query) -> Self {
-        let mut wanted = Self(Box::new([false; 1 << 16]));
+        let mut wanted = Self { pairs: Box::new([false; 1 << 16]), beginnings: Vec::new() };
         for clause in &query.clauses {
             wanted.add(&clause.term);
             wanted.add(&clause.word);
             if clause.how == How::Term {
-                wanted.add_forms(&clause.term);
+                irregular::forms_with_stem(&clause.term).into_iter().for_each(|form| wanted.add(form));
             }
         }
+        wanted.beginnings.sort_unstable();
+        wanted.beginnings.dedup();
         wanted
     }
 
-    fn add(&mut self, word: &str) {
-        match *word.as_bytes() {
-            [] => {}
-            [first] => (0..=255).for_each(|second| self.0[key(first, second)] = true),
-            [first, second, ..] => self.0[key(first, second)] = true,
+    fn add(&mut self, term: &str) {
+        let bytes = term.as_bytes();
+        match *bytes {
+            [] => return,
+            [first] => (0..=255).for_each(|second| self.pairs[key(first, second)] = true),
+            [first, second, ..] => self.pairs[key(first, second)] = true,
         }
+        // Of two or three letters the second may be a `y` that became an `i`.
+        let sure = if bytes.len() < 4 { 1 } else { bytes.len() - 1 };
+        self.beginnings.push(bytes[..sure].into());
     }
 
-    /// Irregular forms with this stem, which may begin otherwise.
-    fn add_forms(&mut self, stem: &str) {
-        for form in irregular::forms_with_stem(stem) {
-            self.add(form);
-        }
-    }
-
-    /// Whether the query may be about the word. Its stem begins as it does, but for `y` and `i`, if it has four
-    /// letters or more.
+    /// Whether the query may be about the word.
+    ///
+    /// A word of four letters or more begins as its stem does without the last letter: suffixes go, and at the end
+    /// of what stays a `y` becomes an `i`. Irregular forms are asked for one by one.
     fn holds(&self, word: &str) -> bool {
         match *word.as_bytes() {
-            [first, second, _, _, ..] => self.0[key(first, second)],
+            [first, second, _, _, ..] => {
+                self.pairs[key(first, second)]
+                    && self.beginnings.iter().any(|b| word.as_bytes().starts_with(b))
+            }
             _ => true,
         }
     }

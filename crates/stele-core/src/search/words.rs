@@ -10,7 +10,7 @@ use std::ops::Range;
 use unicode_normalization::UnicodeNormalization;
 
 use super::characters::{Class, ascii_class, class, continues_gram, is_apostrophe, is_joiner};
-use super::fold::{MAX_WORD_BYTES, append, fold};
+use super::fold::{MAX_WORD_BYTES, append, append_ascii, fold};
 
 /// Most runs of a name that is also kept joined.
 const MAX_JOINED_RUNS: usize = 5;
@@ -134,8 +134,26 @@ impl<F: FnMut(Token<'_>)> Splitter<'_, F> {
         }
     }
 
+    /// A word of ASCII letters before a space, which most are; `None` if there is anything else about it.
+    fn plain_word(&mut self, at: usize) -> Option<usize> {
+        let bytes = self.text.as_bytes();
+        let length = bytes[at + 1..].iter().take_while(|byte| byte.is_ascii_lowercase()).count();
+        let end = at + 1 + length;
+        if !bytes[at].is_ascii_alphabetic() || bytes.get(end) != Some(&b' ') || !self.runs.is_empty() {
+            return None;
+        }
+        self.folded.clear();
+        append_ascii(&self.text[at..end], &mut self.folded);
+        self.emit(Kind::Word, self.position, at..end);
+        self.position += 1;
+        Some(end + 1)
+    }
+
     /// A run of letters and digits, with a contraction or possessive that follows.
     fn word(&mut self, at: usize) -> usize {
+        if let Some(end) = self.plain_word(at) {
+            return end;
+        }
         let end = run_end(self.text, at, Class::Word);
         let (position, clitic) = (self.position, clitic(self.text, end));
         self.position += 1;
@@ -216,6 +234,12 @@ impl<F: FnMut(Token<'_>)> Splitter<'_, F> {
     /// The pairs of neighbouring characters of a run, and its last character.
     fn pairs(&mut self, run: Range<usize>, kind: Kind) {
         let text = self.text;
+        if run.len() == 1 {
+            // Most runs are one comma or full stop.
+            self.folded.clear();
+            self.folded.push_str(&text[run.clone()]);
+            return self.pair(kind, kind, run);
+        }
         let mut previous: Option<(char, Range<usize>)> = None;
         let mut alone = true;
         let mut clusters = clusters(text, run).peekable();
