@@ -1,6 +1,6 @@
 //! The memories that one clause of a query matches, and how matches are put together.
 
-use super::index::Index;
+use super::index::{Extent, Index};
 use super::postings::Postings;
 
 /// The live memories that a clause matches, by ascending slot.
@@ -21,15 +21,27 @@ pub(super) struct Match {
 }
 
 impl Matches {
-    /// The live memories of `postings`.
+    /// The live memories of `postings`. This is where a query spends its time.
     pub(super) fn of(index: &Index, postings: &Postings) -> Self {
-        let mut matches = Self::default();
+        // An occurrence takes a byte at least, a new memory two.
+        let bytes = postings.heap_bytes();
+        let mut matches = Self { items: Vec::with_capacity(bytes / 2), positions: Vec::with_capacity(bytes) };
+        let mut extent = None;
+        let mut last = Match { slot: u32::MAX, frequency: 0.0, from: 0, to: 0 };
         for at in postings.iter() {
-            let extent = &index.extents[at.slot as usize];
-            if extent.live {
-                matches.add(at.slot, at.position, extent.weight(at.position));
+            if at.slot != last.slot {
+                matches.items.extend(extent.map(|_: &Extent| last));
+                extent = Some(&index.extents[at.slot as usize]).filter(|extent| extent.live);
+                let from = matches.positions.len() as u32;
+                last = Match { slot: at.slot, frequency: 0.0, from, to: from };
+            }
+            if let Some(extent) = extent {
+                last.frequency += extent.weight(at.position);
+                last.to += 1;
+                matches.positions.push(at.position);
             }
         }
+        matches.items.extend(extent.map(|_| last));
         matches
     }
 

@@ -70,8 +70,13 @@ impl Postings {
     }
 }
 
+#[inline]
 fn read(bytes: &mut std::slice::Iter<'_, u8>) -> Option<u64> {
-    let (mut number, mut shift) = (0, 0);
+    let first = *bytes.next()?;
+    if first < 0x80 {
+        return Some(u64::from(first));
+    }
+    let (mut number, mut shift) = (u64::from(first & 0x7f), 7);
     loop {
         let byte = *bytes.next()?;
         number |= u64::from(byte & 0x7f) << shift;
