@@ -31,7 +31,7 @@ pub struct Query {
     pub(super) pairs: Vec<(usize, usize)>,
     /// What must be there.
     pub(super) phrases: Vec<Phrase>,
-    /// Texts in scripts without spaces, of two pairs of characters or more: substrings where they occur.
+    /// Texts in scripts without spaces, by their pairs of characters: substrings where they occur.
     pub(super) runs: Vec<Phrase>,
     /// Whether there is anything to look for beside the phrases.
     pub(super) has_loose_words: bool,
@@ -178,17 +178,7 @@ impl Builder {
         let (mut previous, mut run): (Option<(usize, u32)>, Phrase) = (None, Phrase::new());
         for part in parts {
             let weight = if only_function_words || matters(part) { 1.0 } else { 0.0 };
-            let at = match part.kind {
-                Kind::Word if weight == 0.0 && part.quoted.is_none() => None,
-                Kind::Word => self.term(&part.word, weight),
-                Kind::Part if is_function_word(&part.word) => None,
-                Kind::Part => self.term(&part.word, PART_WEIGHT),
-                Kind::Joined => self.term(&part.word, 1.0),
-                Kind::Symbol if part.word.chars().all(is_picture) => self.characters(part.kind, &part.word),
-                Kind::Symbol | Kind::Tail => None,
-                Kind::Gram => self.characters(part.kind, &part.word),
-            };
-            let Some(at) = at else { continue };
+            let Some(at) = self.part(part, weight) else { continue };
             if part.kind == Kind::Gram {
                 let follows = previous.is_some_and(|(_, position)| position + 1 == part.position);
                 if !follows || run.is_empty() || part.quoted.is_some() {
@@ -221,8 +211,22 @@ impl Builder {
         self.query
     }
 
+    /// The clause for a token, if it is looked for; `weight` is that of a word.
+    fn part(&mut self, part: &Part, weight: f32) -> Option<usize> {
+        match part.kind {
+            Kind::Word if weight == 0.0 && part.quoted.is_none() => None,
+            Kind::Word => self.term(&part.word, weight),
+            Kind::Part if is_function_word(&part.word) => None,
+            Kind::Part => self.term(&part.word, PART_WEIGHT),
+            Kind::Joined => self.term(&part.word, 1.0),
+            Kind::Symbol if part.word.chars().all(is_picture) => self.characters(part.kind, &part.word),
+            Kind::Symbol | Kind::Tail => None,
+            Kind::Gram => self.characters(part.kind, &part.word),
+        }
+    }
+
     fn end_run(&mut self, run: Phrase) {
-        if run.len() > 1 {
+        if !run.is_empty() {
             self.query.runs.push(run);
         }
     }

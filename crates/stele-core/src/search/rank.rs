@@ -95,6 +95,8 @@ struct Scoring<'a> {
     index: &'a Index,
     query: &'a Query,
     matches: Vec<Matches>,
+    /// Where the quoted phrases are.
+    phrases: Vec<Matches>,
     terms: Terms,
 }
 
@@ -120,18 +122,28 @@ impl<'a> Scoring<'a> {
             }
             found.push(matched);
         }
-        let mut scoring = Self { index, query, matches: found, terms };
+        let mut scoring = Self { index, query, matches: found, phrases: Vec::new(), terms };
+        scoring.phrases = query.phrases.iter().map(|phrase| scoring.phrase(phrase)).collect();
         scoring.prefer_substrings();
         scoring
     }
 
     /// A text in a script without spaces that occurs as it is, is looked for as it is, and not by its pairs.
     fn prefer_substrings(&mut self) {
-        for run in &self.query.runs {
-            let whole = self.phrase(run);
-            if !whole.items.is_empty() {
-                run.iter().for_each(|(clause, _)| self.matches[*clause] = Matches::default());
-                self.matches[run[0].0] = whole;
+        let wholes: Vec<_> = self.query.runs.iter().map(|run| (run, self.phrase(run))).collect();
+        let (found, not_found): (Vec<_>, Vec<_>) =
+            wholes.into_iter().partition(|(_, whole)| !whole.items.is_empty());
+        let needed = |clause: usize| not_found.iter().any(|(run, _)| run.iter().any(|(at, _)| *at == clause));
+        for (clause, _) in found.iter().flat_map(|(run, _)| run.iter()).filter(|(clause, _)| !needed(*clause))
+        {
+            self.matches[*clause] = Matches::default();
+        }
+        for (run, whole) in found {
+            let first = &mut self.matches[run[0].0];
+            if first.items.is_empty() {
+                *first = whole;
+            } else {
+                *first = Matches::union(&[std::mem::take(first), whole], self.index.entries.len());
             }
         }
     }
@@ -169,8 +181,7 @@ impl<'a> Scoring<'a> {
         for (a, b) in &self.query.pairs {
             self.add_pair(&self.matches[*a], &self.matches[*b], average, &mut scores);
         }
-        for phrase in self.query.phrases.iter().filter(|_| phrases == Phrases::Required) {
-            let found = self.phrase(phrase);
+        for found in self.phrases.iter().filter(|_| phrases == Phrases::Required) {
             let mut must = vec![false; scores.len()];
             found.items.iter().for_each(|item| must[item.slot as usize] = true);
             // A phrase of function words alone has no score of its own.

@@ -169,6 +169,8 @@ fn scripts_without_spaces_are_found_by_substring() {
     assert_eq!(found(&contents, "東京"), [0]);
     assert_eq!(found(&contents, "東京都"), [0]);
     assert_eq!(found(&contents, "京都"), [1, 0]);
+    assert_eq!(found(&contents, "東京都 京都"), [0, 1]);
+    assert_eq!(found(&contents, "\"東京都\" 東京都"), [0]);
     assert_eq!(found(&contents, "猫"), [5]);
     assert_eq!(found(&contents, "都"), [1, 0]);
     assert_eq!(found(&contents, "สวัสดี"), [2]);
