@@ -23,7 +23,7 @@ test-long: build
 	STELE_BIN=$(BIN) STELE_KILL_ROUNDS=200 e2e/run.sh -m "long or not long"
 
 build:
-	cargo build --locked --bin stele
+	cargo build --locked --bins
 
 lint:
 	cargo fmt --all --check
