@@ -1,5 +1,6 @@
 //! A blocking client of a Stele server: JSON in, JSON out, errors that say what to do.
 
+mod address;
 mod error;
 mod memory_stores;
 
@@ -10,8 +11,9 @@ use serde_json::Value;
 use ureq::Agent;
 use ureq::http::Request;
 
+pub use address::{is_loopback, same_origin};
 pub use error::ClientError;
-pub use memory_stores::{Actor, Entry, Memory, Store, Update, Version};
+pub use memory_stores::{Actor, Entry, Memory, Slug, Store, Update, Version};
 
 /// Longest time for one call.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -36,9 +38,10 @@ impl Client {
             .timeout_global(Some(PATIENCE))
             .http_status_as_error(false)
             // A redirect would carry the key elsewhere.
-            .max_redirects(0)
-            .build();
-        Self { agent: config.into(), base: url.trim_end_matches('/').to_owned(), key: key.into() }
+            .max_redirects(0);
+        // A proxy of the environment would see the key of this machine, and could not lead back to it anyway.
+        let config = if is_loopback(url) { config.proxy(None) } else { config };
+        Self { agent: config.build().into(), base: url.trim_end_matches('/').to_owned(), key: key.into() }
     }
 
     /// GETs `path`.

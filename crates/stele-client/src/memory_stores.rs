@@ -28,6 +28,15 @@ pub struct Store {
     pub archived_at: Option<String>,
 }
 
+/// A store's slug, which stays when the store gets another name.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Slug {
+    /// The store's id, as a UUID.
+    pub memory_store_id: String,
+    /// The slug; no other store of the workspace has it.
+    pub slug: String,
+}
+
 /// A live memory; `content` is there where it was asked for.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[expect(missing_docs, reason = "spec/anthropic.md 3.1 says what each field is")]
@@ -109,6 +118,11 @@ impl Update<'_> {
 }
 
 #[derive(Deserialize)]
+struct Slugs {
+    memory_stores: Vec<Slug>,
+}
+
+#[derive(Deserialize)]
 struct Page<T> {
     data: Vec<T>,
     next_page: Option<String>,
@@ -157,6 +171,12 @@ impl Client {
     /// Stores, newest first.
     pub fn stores(&self, archived_too: bool) -> impl Iterator<Item = Result<Store, ClientError>> {
         self.pages(format!("/v1/memory_stores?limit={PAGE}&include_archived={archived_too}"))
+    }
+
+    /// The slugs of all stores. The Anthropic dialect has none, so the other one is asked. spec/recursion.md 5.1.
+    pub fn slugs(&self) -> Result<Vec<Slug>, ClientError> {
+        let answer = self.get("/managed-agents/v1/memory_stores?include_archived=true")?;
+        Ok(self.typed::<Slugs>(answer)?.memory_stores)
     }
 
     /// A store.

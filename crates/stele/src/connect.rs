@@ -4,12 +4,13 @@
 //! put away here. That key goes to this machine only: an address from elsewhere must come with a key of its own.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::Deserialize;
-use stele_client::Client;
+use stele_client::{Client, is_loopback, same_origin};
 
 use crate::cli::ClientFlags;
 use crate::config::{Env, default_data_dir, process_env, user_config_dir};
@@ -27,6 +28,13 @@ struct Profiles {
     default: Option<String>,
     #[serde(default)]
     profiles: BTreeMap<String, Profile>,
+}
+
+impl Profiles {
+    /// Whether a key stands in the file itself.
+    fn hold_keys(&self) -> bool {
+        self.profiles.values().any(|profile| profile.api_key.is_some())
+    }
 }
 
 /// A server with a key, or with the file that holds it.
@@ -62,16 +70,48 @@ fn server(flags: &ClientFlags, env: Env<'_>) -> anyhow::Result<(String, String)>
             format!("the address must begin with http:// or https://, not {url:?}"),
         ));
     }
-    let of_profile = || profile.as_ref().map(profile_key).transpose().map(Option::flatten);
-    let key = if explicit { of_profile()? } else { None };
-    let key = match key.or_else(|| env("STELE_API_KEY")) {
+    let of_profile = || -> anyhow::Result<Option<Key>> {
+        let Some(profile) = &profile else { return Ok(None) };
+        let Some(text) = profile_key(profile)? else { return Ok(None) };
+        match &profile.url {
+            Some(own) if !same_origin(own, &url) => {
+                let message = format!(
+                    "the profile's key is for {own} and is not sent to {url}: leave out one of the two, or make a \
+                     profile for {url}"
+                );
+                Err(fail(Class::Usage, message))
+            }
+            _ => Ok(Some(Key { text, source: "the profile's key" })),
+        }
+    };
+    let of_env = || env("STELE_API_KEY").map(|text| Key { text, source: "STELE_API_KEY" });
+    let key = match if explicit { of_profile()? } else { None }.or_else(of_env) {
         Some(key) => key,
         None => match of_profile()? {
             Some(key) => key,
-            None => local_key(&url, env)?,
+            None => Key { text: local_key(&url, env)?, source: "the admin key in the data directory" },
         },
     };
-    Ok((url, key.trim().to_owned()))
+    Ok((url, key.checked()?))
+}
+
+/// A key, and what to call it where it is wrong.
+struct Key {
+    text: String,
+    source: &'static str,
+}
+
+impl Key {
+    /// The key as it goes into a header, without space around it.
+    fn checked(&self) -> anyhow::Result<String> {
+        let key = self.text.trim();
+        if key.is_empty() || !key.chars().all(|c| c.is_ascii_graphic()) {
+            let source = self.source;
+            let message = format!("{source} is no key: it must be one word of printable ASCII characters");
+            return Err(fail(Class::Usage, message));
+        }
+        Ok(key.to_owned())
+    }
 }
 
 fn profile(name: Option<&str>, env: Env<'_>) -> anyhow::Result<Profile> {
@@ -91,28 +131,33 @@ fn profile(name: Option<&str>, env: Env<'_>) -> anyhow::Result<Profile> {
 
 fn read(file: &Path) -> anyhow::Result<Profiles> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let profiles: Profiles = toml::from_str(&text)
+        .with_context(|| format!("{} is not a valid file of profiles", file.display()))?;
     let mode = std::fs::metadata(file).map_or(0, |about| about.mode());
-    if mode & 0o077 != 0 && text.contains("api_key ") {
+    if mode & 0o077 != 0 && profiles.hold_keys() {
         let file = file.display();
         crate::output::complain(&format!("others can read the keys in {file}: chmod 600 {file}"));
     }
-    toml::from_str(&text).with_context(|| format!("{} is not a valid file of profiles", file.display()))
+    Ok(profiles)
 }
 
 fn profile_key(profile: &Profile) -> anyhow::Result<Option<String>> {
     match (&profile.api_key, &profile.api_key_file) {
         (Some(key), _) => Ok(Some(key.clone())),
-        (None, Some(file)) => Ok(Some(
-            std::fs::read_to_string(file)
-                .with_context(|| format!("cannot read the profile's key in {}", file.display()))?,
-        )),
+        (None, Some(file)) => match std::fs::read_to_string(file) {
+            Ok(key) => Ok(Some(key)),
+            Err(error) => {
+                let class = if error.kind() == ErrorKind::NotFound { Class::NotFound } else { Class::Other };
+                Err(fail(class, format!("cannot read the profile's key in {}: {error}", file.display())))
+            }
+        },
         (None, None) => Ok(None),
     }
 }
 
 /// The admin key of the server on this machine.
 fn local_key(url: &str, env: Env<'_>) -> anyhow::Result<String> {
-    if !is_local(url) {
+    if !is_loopback(url) {
         let message =
             format!("there is no API key for {url}: set STELE_API_KEY, or make a profile for that server");
         return Err(fail(Class::Forbidden, message));
@@ -125,19 +170,6 @@ fn local_key(url: &str, env: Env<'_>) -> anyhow::Result<String> {
         );
         fail(Class::Forbidden, message)
     })
-}
-
-fn is_local(url: &str) -> bool {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    if authority.contains('@') {
-        return false;
-    }
-    let host = match authority.strip_prefix('[') {
-        Some(six) => six.split(']').next().unwrap_or_default(),
-        None => authority.split(':').next().unwrap_or_default(),
-    };
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 #[cfg(test)]
@@ -179,17 +211,55 @@ mod tests {
     }
 
     #[test]
-    fn the_local_admin_key_goes_to_this_machine_only() {
-        for local in ["http://127.0.0.1:1/", "http://localhost", "http://[::1]:80/x"] {
-            assert!(is_local(local), "{local}");
+    fn a_key_of_a_profile_goes_to_the_server_of_the_profile_only() {
+        let home = tempfile::tempdir().expect("a directory");
+        let dir = home.path().join("stele");
+        std::fs::create_dir(&dir).expect("a directory");
+        let file =
+            "[profiles.w]\nurl = 'https://w'\napi_key='kw'\n[profiles.n]\napi_key_file = '/nowhere/key'\n";
+        std::fs::write(dir.join(FILE), file).expect("written");
+        let refused = |vars: &[_], flags| {
+            let error = found(home.path(), vars, &flags).expect_err("refused");
+            (crate::failure::class(&error), error.to_string())
+        };
+        let (class, text) = refused(&[], flags(Some("https://other"), Some("w")));
+        assert!(class == Class::Usage && text.contains("is not sent to https://other"), "{text}");
+        let vars = [("STELE_PROFILE", "w"), ("STELE_URL", "http://w")];
+        assert!(refused(&vars, flags(None, None)).1.contains("is not sent to http://w"));
+        let with_key = [vars[0], vars[1], ("STELE_API_KEY", "ke")];
+        assert!(found(home.path(), &with_key, &flags(None, None)).is_ok(), "a key of the environment");
+        assert!(
+            found(home.path(), &[], &flags(Some("https://W:443/"), Some("w"))).is_ok(),
+            "the same server"
+        );
+        assert_eq!(refused(&[], flags(None, Some("n"))).0, Class::NotFound);
+    }
+
+    #[test]
+    fn a_key_that_no_header_takes_is_refused_by_the_name_of_its_source() {
+        let home = tempfile::tempdir().expect("a directory");
+        for bad in ["two\nlines", "a b", "schlüssel", " "] {
+            let error = found(home.path(), &[("STELE_API_KEY", bad)], &flags(None, None)).expect_err(bad);
+            assert!(error.to_string().starts_with("STELE_API_KEY is no key"), "{error}");
         }
+    }
+
+    #[test]
+    fn keys_in_the_file_are_seen_however_they_are_written() {
+        let holds = |text: &str| toml::from_str::<Profiles>(text).expect("profiles").hold_keys();
+        assert!(holds("[profiles.a]\napi_key='k'"));
+        assert!(holds("[profiles.a]\n\"api_key\"   = 'k'"));
+        assert!(!holds("# api_key = 'x'\n[profiles.a]\napi_key_file = 'k'"));
+    }
+
+    #[test]
+    fn the_local_admin_key_goes_to_this_machine_only() {
         for other in [
             "http://example.com",
             "http://localhost@example.com",
             "http://127.0.0.1.example.com",
             "https://[::2]",
         ] {
-            assert!(!is_local(other), "{other}");
             let home = tempfile::tempdir().expect("a directory");
             let refused = found(home.path(), &[], &flags(Some(other), None)).expect_err("no key");
             assert!(refused.to_string().contains("STELE_API_KEY"), "{refused}");
