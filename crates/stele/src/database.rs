@@ -9,7 +9,7 @@ use store_postgres::{PostgresDump, Standing, Url};
 use crate::cli::{Db, Place};
 use crate::config::{DATABASE_URL, database, default_data_dir, process_env};
 use crate::examine::examine;
-use crate::output::{print, print_json};
+use crate::output::{Report, print};
 
 /// A database that a command is about.
 enum Where {
@@ -50,13 +50,15 @@ fn check(place: Place, as_json: bool) -> anyhow::Result<()> {
         Where::Server(url) => (url.to_string(), examine(&mut PostgresDump::open(&url)?)?),
     };
     let damage: Vec<String> = damage.iter().map(ToString::to_string).collect();
+    // The exit code says whether there is damage, although the reader of the list may have left.
+    let mut report = Report::default();
     if as_json {
-        print_json(&json!({"database": shown, "damage": damage}))?;
+        report.json(&json!({"database": shown, "damage": damage}));
     } else {
-        damage.iter().try_for_each(|found| print(found))?;
+        damage.iter().for_each(|found| report.line(found));
     }
     match damage.len() {
-        0 if as_json => Ok(()),
+        0 if as_json => report.end(),
         0 => print(&format!("{shown}: hashes, heads and counters are sound")),
         n => bail!("{n} damaged"),
     }
@@ -76,8 +78,13 @@ fn migrate(place: Place) -> anyhow::Result<()> {
 
 fn status(place: Place) -> anyhow::Result<()> {
     let Standing { applied, known } = wait(store_postgres::standing(&*server(place)?))??;
-    print(&format!("{applied} of {known} migrations are applied"))?;
-    if applied == known { Ok(()) } else { bail!("the schema is behind: stele db migrate, or start a server") }
+    let mut report = Report::default();
+    report.line(&format!("{applied} of {known} migrations are applied"));
+    if applied == known {
+        report.end()
+    } else {
+        bail!("the schema is behind: stele db migrate, or start a server")
+    }
 }
 
 pub(crate) fn scrub(place: Place) -> anyhow::Result<()> {

@@ -1,6 +1,5 @@
 //! Failures by class, and the exit code of each. docs/CLI.md lists them.
 
-use std::io;
 use std::process::ExitCode;
 
 use stele_client::ClientError;
@@ -81,12 +80,10 @@ fn open_class(error: &OpenError) -> Class {
     }
 }
 
-/// Ends the command: quietly where the reader of its output went away, as `head` does.
+/// Ends the command: quietly where the reader of its output went away. What changes something does not get here for
+/// that: see [`crate::output::Report`].
 pub(crate) fn exit(error: &anyhow::Error) -> ExitCode {
-    let gone = |cause: &(dyn std::error::Error + 'static)| {
-        cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
-    };
-    if error.chain().any(gone) {
+    if crate::output::reader_is_gone(error) {
         return ExitCode::SUCCESS;
     }
     crate::output::complain(format!("{error:#}").trim_end());

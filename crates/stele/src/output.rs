@@ -37,6 +37,45 @@ pub(crate) fn print_raw(line: &str) -> anyhow::Result<()> {
     writeln!(io::stdout().lock(), "{line}").context(NOT_WRITTEN)
 }
 
+/// Lines about changes as they are made. What was begun is carried through although nobody reads about it.
+#[derive(Default)]
+pub(crate) struct Report {
+    failed: Option<anyhow::Error>,
+}
+
+impl Report {
+    /// Prints a line.
+    pub(crate) fn line(&mut self, line: &str) {
+        self.keep(print(line));
+    }
+
+    /// Prints JSON on one line.
+    pub(crate) fn json(&mut self, value: &impl Serialize) {
+        self.keep(print_json(value));
+    }
+
+    fn keep(&mut self, printed: anyhow::Result<()>) {
+        self.failed = self.failed.take().or(printed.err());
+    }
+
+    /// # Errors
+    /// Something could not be written for another reason than that the reader went away.
+    pub(crate) fn end(self) -> anyhow::Result<()> {
+        match self.failed {
+            Some(error) if !reader_is_gone(&error) => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether a failure is but that the reader of the output went away, as `head` does.
+pub(crate) fn reader_is_gone(error: &anyhow::Error) -> bool {
+    let gone = |cause: &(dyn std::error::Error + 'static)| {
+        cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+    };
+    error.chain().any(gone)
+}
+
 /// Prints a text as it is: byte for byte, or with visible control characters on a terminal.
 pub(crate) fn print_text(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
@@ -131,6 +170,20 @@ mod tests {
         );
         assert_eq!(cell("a\nb\t"), "a\\x0ab\\x09");
         assert!(matches!(visible("plain ünï 漢\n"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn a_report_fails_for_a_full_disk_but_not_for_a_reader_that_left() {
+        let end = |kinds: &[io::ErrorKind]| {
+            let mut report = Report::default();
+            for kind in kinds {
+                report.keep(Err(io::Error::from(*kind)).context(NOT_WRITTEN));
+            }
+            report.end()
+        };
+        assert!(end(&[]).is_ok());
+        assert!(end(&[io::ErrorKind::BrokenPipe, io::ErrorKind::BrokenPipe]).is_ok());
+        assert!(end(&[io::ErrorKind::StorageFull]).is_err());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use stele_client::{Entry, Memory, Store, Update};
 use super::{Session, resolve, stores};
 use crate::cli::{Address, List, Move, Read, Remove, Write};
 use crate::failure::{Class, fail};
-use crate::output::{count, print, print_json, print_table, print_text, time};
+use crate::output::{Report, count, print, print_json, print_table, print_text, time};
 use crate::prompt::confirm;
 
 pub(crate) fn list(session: &Session, args: List) -> anyhow::Result<()> {
@@ -171,6 +171,7 @@ pub(crate) fn remove(session: &Session, args: Remove) -> anyhow::Result<()> {
         confirm(&question, args.yes)?;
     }
     let mut deleted = Vec::new();
+    let mut report = Report::default();
     for (store, memory) in doomed {
         if !args.dry_run {
             // Exactly the text that was listed: one that changed since is somebody's newer work.
@@ -178,9 +179,12 @@ pub(crate) fn remove(session: &Session, args: Remove) -> anyhow::Result<()> {
         }
         if !session.json {
             let what = if args.dry_run { "would delete" } else { "deleted" };
-            print(&format!("{what} {}:{}", store.name, memory.path))?;
+            report.line(&format!("{what} {}:{}", store.name, memory.path));
         }
         deleted.push(json!({"id": memory.id, "memory_store_id": store.id, "path": memory.path}));
     }
-    if session.json { print_json(&json!({"data": deleted, "dry_run": args.dry_run})) } else { Ok(()) }
+    if session.json {
+        report.json(&json!({"data": deleted, "dry_run": args.dry_run}));
+    }
+    report.end()
 }

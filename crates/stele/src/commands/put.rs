@@ -12,7 +12,7 @@ use super::walk::{Found, Walk, text};
 use super::{Session, resolve};
 use crate::cli::Put;
 use crate::failure::{Class, class, fail};
-use crate::output::{cell, complain, count, print, print_json};
+use crate::output::{Report, cell, complain, count};
 
 /// What becomes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,8 +53,13 @@ pub(crate) fn put(session: &Session, args: Put) -> anyhow::Result<()> {
         .map(|memory| memory.map(|memory| (memory.path.clone(), memory)))
         .collect::<Result<_, _>>()?;
     let plan: Vec<_> = walk.found.iter().map(|found| (found, there.get(found.path.as_str()))).collect();
-    let failures = carry_out(session, &store, &plan, args.dry_run)?;
-    let steps = |step| plan.iter().filter(|(found, there)| step_for(found, *there) == step).count();
+    let mut report = Report::default();
+    let failures = carry_out(session, &store, &plan, args.dry_run, &mut report)?;
+    let taken = |found: &Found| !failures.contains_key(found.path.as_str());
+    let steps = |step| {
+        let done = plan.iter().filter(|(found, there)| step_for(found, *there) == step && taken(found));
+        done.count()
+    };
     let (created, updated) = (steps(Step::Create), steps(Step::Update));
     let summary = format!(
         "{}{created} created, {updated} updated, {} unchanged, {} left out, {} failed",
@@ -66,27 +71,28 @@ pub(crate) fn put(session: &Session, args: Put) -> anyhow::Result<()> {
     if session.json {
         let files: Vec<Value> =
             plan.iter().map(|(found, there)| row(found, step_for(found, *there), &failures)).collect();
-        print_json(&json!({"data": files, "dry_run": args.dry_run, "left_out": walk.unfit.len()}))?;
+        report.json(&json!({"data": files, "dry_run": args.dry_run, "left_out": walk.unfit.len()}));
     } else {
-        print(&summary)?;
+        report.line(&summary);
     }
-    let worst = failures.values().map(|(class, _)| *class).next();
-    match worst {
+    let first = plan.iter().find_map(|(found, _)| failures.get(found.path.as_str()));
+    match first.map(|(class, _)| *class) {
         Some(class) => {
             Err(fail(class, format!("{} not taken", count(failures.len(), "file was", "files were"))))
         }
-        None => Ok(()),
+        None => report.end(),
     }
 }
 
 fn row(found: &Found, step: Step, failures: &HashMap<&str, (Class, String)>) -> Value {
+    let path = found.path.as_str();
+    let error = failures.get(path).map(|(_, message)| message);
     let step = match step {
+        _ if error.is_some() => "failed",
         Step::Create => "create",
         Step::Update => "update",
         Step::Unchanged => "unchanged",
     };
-    let path = found.path.as_str();
-    let error = failures.get(path).map(|(_, message)| message);
     json!({"path": path, "step": step, "content_sha256": found.sha256, "content_size_bytes": found.size_bytes, "error": error})
 }
 
@@ -104,6 +110,7 @@ fn carry_out<'p>(
     store: &Store,
     plan: &[(&'p Found, Option<&Memory>)],
     dry_run: bool,
+    report: &mut Report,
 ) -> anyhow::Result<HashMap<&'p str, (Class, String)>> {
     let bar = progress(plan.len());
     let mut failures = HashMap::new();
@@ -113,7 +120,7 @@ fn carry_out<'p>(
         let path = found.path.as_str();
         match sent {
             Ok(()) if step == Step::Unchanged || session.json => {}
-            Ok(()) => bar.suspend(|| print(&format!("{} {}:{path}", step.word(dry_run), store.name)))?,
+            Ok(()) => bar.suspend(|| report.line(&format!("{} {}:{path}", step.word(dry_run), store.name))),
             Err(error) => {
                 let class = class(&error);
                 if matches!(class, Class::NoServer | Class::Unavailable | Class::Forbidden) {
