@@ -52,6 +52,25 @@ def test_a_workspace_is_made_and_listed(run, wire):
     assert "cli tenant" in run("workspace", "list").stdout
 
 
+def test_a_workspace_may_have_a_cap_of_its_own(run, wire):
+    made = json.loads(run("workspace", "create", "capped", "--max-memories-per-store", "1", "--json").stdout)
+    assert made["max_memories_per_store"] == 1
+    caller = wire.as_key(made["key"])
+    store = caller("POST", STORES, json={"name": "small"}).ok()["id"]
+    memories = f"{STORES}/{store}/memories"
+    caller("POST", memories, json={"path": "/a", "content": "x"}).ok()
+    assert caller("POST", memories, json={"path": "/b", "content": "x"}).status >= 400
+
+
+def test_a_key_is_revoked_by_either_spelling_of_its_id(run):
+    run("key", "create", "spelled")
+    keys = json.loads(run("key", "list", "--json").stdout)["api_keys"]
+    (listed,) = [key for key in keys if key["name"] == "spelled"]
+    assert listed["id"].startswith("apikey_01") and listed["api_key_id"] in run("key", "list").stdout
+    run("key", "revoke", "--yes", listed["id"])
+    assert listed["api_key_id"] not in run("key", "list").stdout
+
+
 def test_the_admin_key_is_found_on_the_same_machine(run, server):
     assert "api_keys" in run("key", "list", "--json", key="", STELE_DATA_DIR=str(server.data_dir)).stdout
 

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{ClientFlags, CreateKey, Key, RoleName, Workspace};
 use crate::connect::client;
+use crate::ids::{key_token, key_uuid};
 use crate::output::{print, print_json, print_table, time};
 use crate::prompt::confirm;
 
@@ -15,8 +16,11 @@ pub(crate) fn key(action: Key, flags: &ClientFlags) -> anyhow::Result<()> {
             show_secret(&made, flags.json, "api_key_id")
         }
         Key::List => {
-            let keys = client.get("/stele/v1/api_keys")?;
+            let mut keys = client.get("/stele/v1/api_keys")?;
             if flags.json {
+                for key in keys["api_keys"].as_array_mut().into_iter().flatten() {
+                    key["id"] = key["api_key_id"].as_str().and_then(key_token).into();
+                }
                 return print_json(&keys);
             }
             let columns = ["api_key_id", "name", "role", "permissions", "created_at", "expires_at"];
@@ -26,9 +30,14 @@ pub(crate) fn key(action: Key, flags: &ClientFlags) -> anyhow::Result<()> {
             )
         }
         Key::Revoke { id, yes } => {
+            // What is neither spelling goes as it is: the server says what is wrong with it.
+            let id = key_uuid(&id).unwrap_or(id);
             confirm(&format!("Revoke the key {id}? What uses it stops working."), yes)?;
             client.delete(&format!("/stele/v1/api_keys/{id}"))?;
-            if flags.json { Ok(()) } else { print(&format!("revoked {id}")) }
+            if flags.json {
+                return print_json(&json!({"api_key_id": id, "revoked": true}));
+            }
+            print(&format!("revoked {id}"))
         }
     }
 }
@@ -56,8 +65,12 @@ fn key_body(wanted: CreateKey) -> Value {
 pub(crate) fn workspace(action: Workspace, flags: &ClientFlags) -> anyhow::Result<()> {
     let client = client(flags)?;
     match action {
-        Workspace::Create { name } => {
-            let made = client.post("/stele/v1/workspaces", &json!({"name": name}))?;
+        Workspace::Create { name, max_memories_per_store } => {
+            let mut body = json!({"name": name});
+            if let Some(most) = max_memories_per_store {
+                body["max_memories_per_store"] = most.into();
+            }
+            let made = client.post("/stele/v1/workspaces", &body)?;
             show_secret(&made, flags.json, "workspace_id")
         }
         Workspace::List => {

@@ -13,6 +13,7 @@ mod examine;
 mod failure;
 mod first_start;
 mod generate;
+mod ids;
 mod log;
 mod output;
 mod prompt;

@@ -47,7 +47,7 @@ pub(crate) enum Key {
     List,
     /// Revoke a key.
     Revoke {
-        /// The key's id, as `stele key list` shows it.
+        /// The key's id, as `stele key list` and `stele log` show it, or as `apikey_01...`.
         id: String,
         /// Ask nothing
         #[arg(long, short)]
@@ -88,6 +88,9 @@ pub(crate) enum Workspace {
     Create {
         /// Its name.
         name: String,
+        /// Most memories that a store of it may hold [default: what the server allows]
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+        max_memories_per_store: Option<u64>,
     },
     /// List the workspaces.
     List,

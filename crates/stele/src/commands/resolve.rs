@@ -1,52 +1,51 @@
 //! From what a person calls a store, memory or version to the thing itself.
 
-use stele_client::{Client, Memory, Store, Version};
+use stele_client::{Client, Memory, Slug, Store, Version};
 use stele_core::path::MemoryPath;
 
 use crate::cli::Address;
 use crate::failure::{Class, fail};
+use crate::ids::store_token;
 
-/// The store of that id, name or slug. An exact name wins over a slug; several are refused with the candidates.
+/// The store of that id, name or slug. An exact name wins over a slug and a name that differs in case; several are
+/// refused with the candidates.
 pub(crate) fn store(client: &Client, wanted: &str) -> anyhow::Result<Store> {
     if wanted.starts_with("memstore_") {
         return Ok(client.store(wanted)?);
     }
-    let mut named = Vec::new();
-    let mut slugged = Vec::new();
-    for store in client.stores(true) {
-        let store = store?;
-        if store.name == wanted {
-            named.push(store);
-        } else if slug(&store.name) == wanted {
-            slugged.push(store);
-        }
+    if let Some(id) = store_token(wanted) {
+        return Ok(client.store(&id)?);
     }
-    let mut found = if named.is_empty() { slugged } else { named };
-    match found.len() {
-        0 => {
+    let stores = client.stores(true).collect::<Result<Vec<_>, _>>()?;
+    let named: Vec<&Store> = stores.iter().filter(|store| store.name == wanted).collect();
+    let found = if named.is_empty() { called(&stores, wanted, &client.slugs()?) } else { named };
+    match found.as_slice() {
+        [] => {
             Err(fail(Class::NotFound, format!("there is no store {wanted:?}: `stele store list` shows them")))
         }
-        1 => Ok(found.remove(0)),
+        [one] => Ok((*one).clone()),
         several => {
-            let candidates: Vec<_> = found
+            let candidates: Vec<_> = several
                 .iter()
                 .map(|store| {
                     let archived = if store.archived_at.is_some() { ", archived" } else { "" };
                     format!("\n  {}  {} (made {}{archived})", store.id, store.name, store.created_at)
                 })
                 .collect();
-            let message =
-                format!("{several} stores are called {wanted:?}: name one by its id{}", candidates.concat());
+            let (several, candidates) = (several.len(), candidates.concat());
+            let message = format!("{several} stores are called {wanted:?}: name one by its id{candidates}");
             Err(fail(Class::Usage, message))
         }
     }
 }
 
-/// A store's name as a directory's name. spec/anthropic.md 6.
-fn slug(name: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-    let mapped: String = name.chars().map(plain).collect();
-    mapped.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
+/// The stores with that slug, or that name but for its case.
+fn called<'s>(stores: &'s [Store], wanted: &str, slugs: &[Slug]) -> Vec<&'s Store> {
+    let id =
+        slugs.iter().find(|slug| slug.slug == wanted).and_then(|slug| store_token(&slug.memory_store_id));
+    let lower = wanted.to_lowercase();
+    let matches = |store: &&Store| Some(&store.id) == id.as_ref() || store.name.to_lowercase() == lower;
+    stores.iter().filter(matches).collect()
 }
 
 /// The path in an address that must have one, of a memory.
@@ -119,16 +118,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slugs_are_those_of_mount_paths() {
-        let cases = [
-            ("User Preferences", "user-preferences"),
-            ("(Notes)", "notes"),
-            ("Ünïcode", "n-code"),
-            ("a  b__c", "a-b-c"),
+    fn a_slug_is_the_one_that_the_server_gave_whatever_the_name_is_now() {
+        let store = |n: u8, name: &str| {
+            let uuid = stele_core::id::StoreId::from_bytes([n; 16]).to_string();
+            let store = Store {
+                id: store_token(&uuid).expect("an id"),
+                r#type: "memory_store".into(),
+                name: name.into(),
+                description: String::new(),
+                metadata: std::collections::BTreeMap::new(),
+                created_at: String::new(),
+                updated_at: String::new(),
+                archived_at: None,
+            };
+            (store, uuid)
+        };
+        let ((renamed, first), (other, second)) = (store(1, "New Name"), store(2, "Old Name"));
+        let slugs = [
+            Slug { memory_store_id: first, slug: "old-name".into() },
+            Slug { memory_store_id: second, slug: "old-name-2".into() },
         ];
-        for (name, expected) in cases {
-            assert_eq!(slug(name), expected);
-        }
+        let stores = [renamed, other];
+        let names =
+            |wanted| called(&stores, wanted, &slugs).iter().map(|s| s.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names("old-name"), ["New Name"]);
+        assert_eq!(names("old-name-2"), ["Old Name"]);
+        assert_eq!(names("OLD NAME"), ["Old Name"]);
+        assert!(names("new-name").is_empty());
     }
 
     #[test]
