@@ -1,5 +1,6 @@
 //! Configuration: flags over environment over one TOML file over defaults. DESIGN 14.
 
+use std::io::ErrorKind;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,7 @@ use tracing::level_filters::LevelFilter;
 use wire_recursion::ErrorCodes;
 
 use crate::cli::ServeFlags;
+use crate::failure::{Class, fail};
 
 const FILE: &str = "stele.toml";
 const BODY_CACHE_BYTES: u64 = 64 * 1024 * 1024;
@@ -89,7 +91,10 @@ pub(crate) fn user_config_dir(env: Env<'_>) -> Option<PathBuf> {
 }
 
 fn read_file(path: &Path) -> anyhow::Result<Settings> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let class = if error.kind() == ErrorKind::NotFound { Class::NotFound } else { Class::Other };
+        fail(class, format!("cannot read {}: {error}", path.display()))
+    })?;
     toml::from_str(&text).with_context(|| format!("{} is not a valid configuration", path.display()))
 }
 
@@ -138,6 +143,7 @@ impl Config {
         let cap = |cap: Option<u64>| cap.map_or("none".into(), |cap| cap.to_string());
         vec![
             ("data_dir", self.data_dir.display().to_string()),
+            ("database_url", self.database_url.as_ref().map_or("none".into(), ToString::to_string)),
             ("listen", self.listen.to_string()),
             ("log", self.log.to_string()),
             ("compression", if self.compression == Compression::On { "on" } else { "off" }.into()),
@@ -193,8 +199,13 @@ impl Config {
         };
         Ok(Self {
             data_dir,
-            database_url: database_url.as_deref().map(database).transpose()?,
-            listen: address(listen.as_deref().unwrap_or(LISTEN), insecure)?,
+            database_url: database_url
+                .as_deref()
+                .map(database)
+                .transpose()
+                .map_err(|error| if flags.database_url.is_some() { usage(error) } else { error })?,
+            listen: address(listen.as_deref().unwrap_or(LISTEN), insecure)
+                .map_err(|error| if flags.listen.is_some() { usage(error) } else { error })?,
             log: level(over.log.or(file.log).as_deref().unwrap_or("info")).context(log_origin)?,
             compression: compression(over.compression.or(file.compression).as_deref().unwrap_or("on"))
                 .context(compression_origin)?,
@@ -206,6 +217,11 @@ impl Config {
             error_codes: error_codes(over.error_codes.or(file.error_codes).as_deref().unwrap_or("seed"))?,
         })
     }
+}
+
+/// An error of the command line rather than of the environment or a file.
+fn usage(error: anyhow::Error) -> anyhow::Error {
+    fail(Class::Usage, format!("{error:#}"))
 }
 
 fn address(text: &str, insecure: bool) -> anyhow::Result<SocketAddr> {
@@ -287,6 +303,8 @@ mod tests {
             shown.contains("postgres://stele:***@127.0.0.1/stele") && !shown.contains("secret"),
             "{shown}"
         );
+        let checked = ("database_url", "postgres://stele:***@127.0.0.1/stele".to_owned());
+        assert!(config.settings().contains(&checked), "{:?}", config.settings());
         for bad in ["mysql://stele:secret@db/x", "postgres://stele:secret@db:x/x", "postgres://:secret@"] {
             let flags = ServeFlags { database_url: Some(bad.into()), ..ServeFlags::default() };
             let error = load(dir.path(), "", &[("HOME", "/x")], flags).expect_err("refused");
