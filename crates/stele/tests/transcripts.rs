@@ -12,6 +12,8 @@ use std::process::{Child, Command, Stdio};
 const STELE: &str = env!("CARGO_BIN_EXE_stele");
 /// Characters of an id behind its prefix.
 const TOKEN: usize = 24;
+/// The form of a UUID.
+const UUID: &[u8; 36] = b"00000000-0000-0000-0000-000000000000";
 
 /// A server on a port of its own and the person who speaks with it.
 struct World {
@@ -70,8 +72,36 @@ impl World {
         let holder = format!("process {}", self.server.id());
         let text = text.replace(&self.url, "http://127.0.0.1:7878").replace(&home, "/home/you");
         let text = text.replace(&holder, "process 4711");
-        text.split_inclusive('\n')
-            .fold(String::new(), |out, line| out + &self.normal_ids(&normal_times(line)))
+        text.split_inclusive('\n').fold(String::new(), |out, line| {
+            let line = self.normal_ids(&normal_times(line));
+            out + &self.normal_uuids(&line)
+        })
+    }
+
+    /// Each UUID as the number of its first showing.
+    fn normal_uuids(&mut self, line: &str) -> String {
+        let mut bytes = line.as_bytes().to_vec();
+        for at in 0..bytes.len().saturating_sub(UUID.len() - 1) {
+            let fits = bytes[at..at + UUID.len()].iter().zip(UUID).all(|(byte, form)| match form {
+                b'0' => byte.is_ascii_hexdigit(),
+                form => byte == form,
+            });
+            if fits {
+                let uuid = String::from_utf8_lossy(&bytes[at..at + UUID.len()]).into_owned();
+                let number = self.number(&uuid);
+                bytes[at..at + UUID.len()]
+                    .copy_from_slice(format!("00000000-0000-0000-0000-{number:012}").as_bytes());
+            }
+        }
+        String::from_utf8(bytes).expect("only hexadecimal digits were replaced")
+    }
+
+    fn number(&mut self, id: &str) -> usize {
+        let known = self.ids.iter().position(|known| known == id);
+        1 + known.unwrap_or_else(|| {
+            self.ids.push(id.to_owned());
+            self.ids.len() - 1
+        })
     }
 
     /// Each id as the number of its first showing.
@@ -82,11 +112,7 @@ impl World {
             let token = rest[at + 1..].chars().take_while(char::is_ascii_alphanumeric).collect::<String>();
             out.push_str(&rest[..=at]);
             if token.len() == TOKEN {
-                let number = self.ids.iter().position(|id| *id == token).unwrap_or_else(|| {
-                    self.ids.push(token.clone());
-                    self.ids.len() - 1
-                });
-                let _ = write!(out, "01{:x>22}", number + 1);
+                let _ = write!(out, "01{:x>22}", self.number(&token));
             } else {
                 out.push_str(&token);
             }

@@ -1,13 +1,14 @@
 //! `stele edit` and `stele merge`: a text that is saved only over what it was made from, and merged where that moved.
 
-use stele_client::{Client, Memory, Store, Update};
+use serde_json::json;
+use stele_client::{Client, ClientError, Memory, Store, Update};
 use stele_core::merge::{Labels, Merged, has_markers, merge};
 
 use super::editor::Draft;
 use super::{Session, memories, resolve};
 use crate::cli::{Edit, Merge};
 use crate::failure::{Class, fail};
-use crate::output::{complain, count, print, print_text};
+use crate::output::{complain, count, print, print_json, print_text};
 use crate::prompt::{ask, possible};
 
 /// A text to be saved over the memory it was made from.
@@ -34,13 +35,26 @@ impl Work<'_> {
             };
             match self.client.memory_update(&self.store.id, &self.from.id, &update) {
                 Err(error) if error.is_precondition() => self.catch_up(draft)?,
-                answer => return Ok(answer?),
+                Err(error) => return Err(self.unless_gone(error)),
+                Ok(memory) => return Ok(memory),
             }
         }
     }
 
+    /// That there is no such memory any more is a conflict here: it was there when the work began.
+    fn unless_gone(&self, error: ClientError) -> anyhow::Error {
+        match error.status() {
+            Some(404) => fail(
+                Class::Conflict,
+                format!("{} was deleted while you worked on it: nothing was saved", self.from.path),
+            ),
+            _ => error.into(),
+        }
+    }
+
     fn catch_up(&mut self, draft: &Draft) -> anyhow::Result<()> {
-        let theirs = self.client.memory(&self.store.id, &self.from.id)?;
+        let theirs = self.client.memory(&self.store.id, &self.from.id);
+        let theirs = theirs.map_err(|error| self.unless_gone(error))?;
         let other = theirs.content.as_deref().unwrap_or_default();
         let labels = Labels { ours: "your text", base: "what you began with", theirs: "saved meanwhile" };
         let merged = merge(self.base(), &self.text, other, labels);
@@ -112,7 +126,7 @@ pub(crate) fn edit(session: &Session, args: Edit) -> anyhow::Result<()> {
         Ok(_) => {
             draft.finish();
             complain(&format!("{path} is as it was: nothing to save"));
-            return Ok(());
+            return if session.json { print_json(&there) } else { Ok(()) };
         }
         Err(error) => {
             if !draft.differs_from(&base) {
@@ -157,8 +171,17 @@ pub(crate) fn merge_displaced(session: &Session, args: Merge) -> anyhow::Result<
     let labels = Labels { ours: &current.memory_version_id, base: "base", theirs: &displaced.id };
     let merged = merge(&base, &ours, &theirs, labels);
     if args.dry_run {
-        print_text(&merged.text)?;
+        if session.json {
+            let (path, text) = (&current.path, &merged.text);
+            let overlaps = merged.conflicts;
+            print_json(&json!({"path": path, "content": text, "overlaps": overlaps, "dry_run": true}))?;
+        } else {
+            print_text(&merged.text)?;
+        }
         return conflicts(merged.conflicts);
+    }
+    if merged.text == ours && session.json {
+        return print_json(&current);
     }
     if merged.text == ours {
         return print(&format!("{} holds all of {} already", current.path, displaced.id));

@@ -1,15 +1,19 @@
 //! `stele log`, `diff`, `restore` and `redact`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use serde_json::json;
+use anyhow::Context;
+use serde_json::{Value, json};
 use similar::TextDiff;
-use stele_client::{Store, Update, Version};
+use stele_client::{Client, Store, Update, Version};
 
 use super::{Session, memories, resolve};
 use crate::cli::{Address, Diff, Log, Redact, Restore, When};
 use crate::failure::{Class, fail};
-use crate::output::{cell, colours, count, print, print_json, print_raw, print_table, time, visible};
+use crate::ids::key_uuid;
+use crate::output::{
+    Report, cell, colours, complain, count, print, print_json, print_raw, print_table, time, visible,
+};
 use crate::prompt::confirm;
 
 /// The memory that an address has or had, and its versions, newest first.
@@ -51,7 +55,8 @@ pub(crate) fn log(session: &Session, args: Log) -> anyhow::Result<()> {
 
 fn author(version: &Version) -> String {
     let id = version.created_by.as_ref().and_then(|actor| actor.iter().find(|(key, _)| *key != "type"));
-    id.map_or("-".into(), |(_, id)| id.clone())
+    // A key's id as `stele key list` shows it.
+    id.map_or("-".into(), |(_, id)| key_uuid(id).unwrap_or_else(|| id.clone()))
 }
 
 /// A text as one side of a diff: its name and what it holds.
@@ -87,9 +92,7 @@ pub(crate) fn diff(session: &Session, args: Diff) -> anyhow::Result<()> {
     };
     let new = side(session, &store, resolve::version(&versions, &args.to)?)?;
     if session.json {
-        let part =
-            |side: &Side| json!({"memory_version_id": side.name, "path": side.path, "content": side.text});
-        return print_json(&json!({"from": part(&old), "to": part(&new), "diff": unified(&old, &new)}));
+        return print_json(&document(&old, &new));
     }
     let coloured = match args.color {
         When::Always => true,
@@ -97,6 +100,11 @@ pub(crate) fn diff(session: &Session, args: Diff) -> anyhow::Result<()> {
         When::Auto => colours(),
     };
     print_diff(&old, &new, coloured)
+}
+
+fn document(old: &Side, new: &Side) -> Value {
+    let part = |side: &Side| json!({"memory_version_id": side.name, "path": side.path, "content": side.text});
+    json!({"from": part(old), "to": part(new), "diff": unified(old, new)})
 }
 
 fn unified(old: &Side, new: &Side) -> String {
@@ -141,8 +149,17 @@ pub(crate) fn restore(session: &Session, args: Restore) -> anyhow::Result<()> {
     let present = if live { Some(client.memory(&store.id, &id)?) } else { None };
     if args.dry_run {
         let now = present.as_ref().and_then(|memory| memory.content.clone()).unwrap_or_default();
-        let old_side = Side { name: "present".into(), path: path.into(), text: now };
+        let name = match &present {
+            Some(memory) if session.json => memory.memory_version_id.clone(),
+            _ => "present".into(),
+        };
+        let old_side = Side { name, path: path.into(), text: now };
         let new_side = Side { name: old.id.clone(), path: path.into(), text: text.into() };
+        if session.json {
+            let mut document = document(&old_side, &new_side);
+            document["dry_run"] = true.into();
+            return print_json(&document);
+        }
         return print_diff(&old_side, &new_side, colours());
     }
     match present {
@@ -161,41 +178,76 @@ pub(crate) fn restore(session: &Session, args: Restore) -> anyhow::Result<()> {
 pub(crate) fn redact(session: &Session, args: Redact) -> anyhow::Result<()> {
     let client = &session.client;
     let store = resolve::store(client, &args.place.store)?;
-    let of_memory = args.place.path.as_ref().map(|_| past(session, &store, &args.place)).transpose()?;
-    let mut versions = Vec::new();
-    for wanted in &args.versions {
-        versions.push(match &of_memory {
-            Some((_, history)) => resolve::version(history, wanted)?.clone(),
-            None => client.version(&store.id, wanted)?,
-        });
-    }
-    for version in versions.iter().filter(|_| !session.json || !args.yes) {
-        let what = format!(
-            "{}  {}  {}",
-            version.id,
-            time(&version.created_at),
-            version.path.as_deref().unwrap_or("-")
-        );
-        crate::output::complain(&format!(
-            "{} {}",
-            if args.dry_run { "would redact" } else { "redacts" },
-            cell(&what)
-        ));
+    let versions = doomed(session, &store, &args)?;
+    for version in versions.iter().filter(|_| !session.json || !(args.yes || args.dry_run)) {
+        let path = version.path.as_deref().unwrap_or("-");
+        let what = format!("{}  {}  {path}", version.id, time(&version.created_at));
+        complain(&format!("{} {}", if args.dry_run { "would redact" } else { "redacts" }, cell(&what)));
     }
     if args.dry_run {
-        return Ok(());
+        let document = json!({"data": versions, "dry_run": true});
+        return if session.json { print_json(&document) } else { Ok(()) };
     }
-    let versions_in_words = count(versions.len(), "version", "versions");
+    let all = versions.len();
+    let versions_in_words = count(all, "version", "versions");
     let question =
         format!("Remove the content of {versions_in_words} for good? Who wrote it and when stays.");
     confirm(&question, args.yes)?;
     let mut redacted = Vec::new();
+    let mut report = Report::default();
     for version in versions {
-        let after = client.version_redact(&store.id, &version.id)?;
+        let after = client.version_redact(&store.id, &version.id).with_context(|| {
+            format!("{} was not redacted; {} of {all} were before", version.id, redacted.len())
+        })?;
         if !session.json {
-            print(&format!("redacted {}", after.id))?;
+            report.line(&format!("redacted {}", after.id));
         }
         redacted.push(after);
     }
-    if session.json { print_json(&json!({"data": redacted})) } else { Ok(()) }
+    if session.json {
+        report.json(&json!({"data": redacted, "dry_run": false}));
+    }
+    report.end()
+}
+
+/// The versions to redact, each once and each found fit for it, so that nothing is redacted where one is not.
+fn doomed(session: &Session, store: &Store, args: &Redact) -> anyhow::Result<Vec<Version>> {
+    let client = &session.client;
+    let of_memory = args.place.path.as_ref().map(|_| past(session, store, &args.place)).transpose()?;
+    let mut versions: Vec<Version> = Vec::new();
+    for wanted in &args.versions {
+        let version = match &of_memory {
+            Some((_, history)) => resolve::version(history, wanted)?.clone(),
+            None => client.version(&store.id, wanted).with_context(|| format!("cannot redact {wanted}"))?,
+        };
+        if !versions.iter().any(|other| other.id == version.id) {
+            versions.push(Version { content: None, ..version });
+        }
+    }
+    let heads = heads(client, store, &versions)?;
+    match versions.iter().find(|version| heads.contains(&version.id)) {
+        Some(head) => Err(fail(
+            Class::Refused,
+            format!(
+                "{} is the present text of {}: write a clean one first, then redact this one",
+                head.id,
+                head.path.as_deref().unwrap_or("its memory")
+            ),
+        )),
+        None => Ok(versions),
+    }
+}
+
+/// The present versions of the memories that `versions` are of, as far as they are live.
+fn heads(client: &Client, store: &Store, versions: &[Version]) -> anyhow::Result<HashSet<String>> {
+    let memories: HashSet<&str> = versions.iter().map(|version| version.memory_id.as_str()).collect();
+    let mut heads = HashSet::new();
+    for memory in memories {
+        match client.memory(&store.id, memory) {
+            Ok(live) => drop(heads.insert(live.memory_version_id)),
+            Err(error) if error.status() == Some(404) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(heads)
 }
