@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use stele_core::id::WorkspaceId;
 use stele_core::refusal::Refusal;
 use stele_core::storage::{Error, MemoryRef, Storage, StorageError};
 use store_postgres::{OpenError, PostgresStorage};
@@ -147,7 +148,23 @@ async fn a_database_that_is_killed_under_writers_heals_and_loses_nothing_acknowl
     }
     writers.wait_for(100).await;
     let acknowledged = writers.end().await;
+    reads_are_back(&server, workspace).await;
     all_are_there(&server, &stores, &acknowledged).await;
+}
+
+/// Waits until each of the connections that reads share has found the database again; writers may be faster.
+async fn reads_are_back(server: &PostgresStorage, workspace: WorkspaceId) {
+    let (mut in_a_row, mut failed) = (0, 0);
+    while in_a_row < 50 {
+        match server.store_list(workspace, Default::default(), None, 10).await {
+            Ok(_) => in_a_row += 1,
+            Err(StorageError::Unavailable(_)) if failed < 500 => {
+                (in_a_row, failed) = (0, failed + 1);
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            Err(error) => panic!("not back: {error:?}"),
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
