@@ -121,3 +121,16 @@ pub(crate) fn open_reader(data_dir: &Path) -> Result<Connection, OpenError> {
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_statistics_are_off() {
+        let connection = Connection::open_in_memory().expect("it opens");
+        let mut statement = connection.prepare("PRAGMA compile_options").expect("a pragma");
+        let options: Vec<String> = crate::rows::all(&mut statement, [], |row| row.get(0)).expect("options");
+        assert!(options.iter().any(|option| option == "DEFAULT_MEMSTATUS=0"), "{options:?}");
+    }
+}
