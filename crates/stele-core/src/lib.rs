@@ -1,6 +1,7 @@
 //! The core of Stele: domain types with parsing constructors, the rules, and the ports that edges implement.
 //!
-//! It knows no web, SQL, FUSE, model or async-runtime crate. `docs/ARCHITECTURE.md` has the map.
+//! It knows no web, SQL, FUSE or model crate and no async runtime (of tokio only `sync`, which needs none).
+//! `docs/ARCHITECTURE.md` has the map.
 
 pub mod access;
 pub mod clock;
@@ -16,6 +17,7 @@ pub mod merge;
 pub mod meter;
 pub mod model;
 pub mod path;
+pub mod records;
 pub mod refusal;
 pub mod retention;
 #[cfg(feature = "test-util")]
@@ -25,3 +27,4 @@ pub mod service;
 pub mod storage;
 pub mod text;
 pub mod time;
+pub mod watch;
