@@ -5,7 +5,9 @@
 use crate::command::{Command, Expected, NewStore, OnArchived, RedactedPath};
 use crate::id::{MemoryId, StoreId, VersionId, WorkspaceId};
 use crate::limits::Limits;
-use crate::model::{Actor, Counters, Memory, Operation, Origin, Recorded, Redaction, Store, Version};
+use crate::model::{
+    Actor, Counters, Mark, MarkKind, Memory, Operation, Origin, Recorded, Redaction, Store, Version,
+};
 use crate::path::MemoryPath;
 use crate::refusal::Refusal;
 use crate::text::{Content, Metadata, Summary};
@@ -71,7 +73,14 @@ pub enum Write {
         counters: Counters,
     },
     /// The store and all of it is gone from every read.
-    DeleteStore(Timestamp),
+    DeleteStore {
+        /// The time of the change.
+        at: Timestamp,
+        /// The store's last sequence.
+        sequence: u64,
+    },
+    /// A change that writes no version.
+    Mark(Mark),
     /// A new live memory, whose head is the version written next.
     InsertMemory(Memory),
     /// The live memory of this id is now this, its head the version written next.
@@ -135,12 +144,8 @@ pub struct Decision {
     pub writes: Vec<Write>,
     /// The answer.
     pub outcome: Outcome,
-}
-
-impl Decision {
-    fn nothing(outcome: Outcome) -> Self {
-        Self { writes: Vec::new(), outcome }
-    }
+    /// The store's sequence afterwards.
+    pub sequence: u64,
 }
 
 /// What matters for a new store, read inside its transaction.
@@ -218,15 +223,16 @@ pub fn decide(
         }
         Command::ArchiveStore => {
             change.not_learned()?;
-            let mut new = store.clone();
-            new.archived_at = new.archived_at.or(Some(change.at));
-            Ok(change.store_fields(new))
+            Ok(change.archive())
         }
         Command::DeleteStore => {
             change.not_learned()?;
+            let mark = change.mark(MarkKind::StoreDeleted);
+            let (at, sequence) = (change.at, mark.sequence);
             Ok(Decision {
-                writes: vec![Write::DeleteStore(change.at)],
+                writes: vec![Write::Mark(mark), Write::DeleteStore { at, sequence }],
                 outcome: Outcome::StoreDeleted(store.id),
+                sequence,
             })
         }
         Command::CreateMemory { path, summary, content } => change.create(path, summary, content),
@@ -277,14 +283,40 @@ impl Change<'_> {
         self.deletable(OnArchived::Refuse)
     }
 
+    /// Nothing changes.
+    fn nothing(&self, outcome: Outcome) -> Decision {
+        Decision { writes: Vec::new(), outcome, sequence: self.store.counters.sequence }
+    }
+
     /// The store with its own fields changed; unchanged fields write nothing.
     fn store_fields(&self, mut new: Store) -> Decision {
         if new == *self.store {
-            return Decision::nothing(Outcome::Store(Box::new(new)));
+            return self.nothing(Outcome::Store(Box::new(new)));
         }
         new.updated_at = self.at;
         new.changed_at = self.at;
-        Decision { writes: vec![Write::Store(Box::new(new.clone()))], outcome: Outcome::Store(Box::new(new)) }
+        let sequence = new.counters.sequence;
+        let writes = vec![Write::Store(Box::new(new.clone()))];
+        Decision { writes, outcome: Outcome::Store(Box::new(new)), sequence }
+    }
+
+    fn archive(&self) -> Decision {
+        let mut new = self.store.clone();
+        if new.archived_at.is_some() {
+            return self.nothing(Outcome::Store(Box::new(new)));
+        }
+        let mark = self.mark(MarkKind::StoreArchived);
+        new.archived_at = Some(self.at);
+        new.counters.sequence = mark.sequence;
+        let mut decision = self.store_fields(new);
+        decision.writes.insert(0, Write::Mark(mark));
+        decision
+    }
+
+    /// A change without a version, at the next place in history.
+    fn mark(&self, kind: MarkKind) -> Mark {
+        let sequence = self.store.counters.sequence + 1;
+        Mark { store: self.store.id, sequence, kind, created_at: self.at, author: self.context.actor }
     }
 
     fn path_is_free(&self, wanted: &MemoryPath) -> Result<(), Refusal> {
@@ -304,7 +336,7 @@ impl Change<'_> {
 
     /// The counters after one more version and the given change of memories and bytes.
     fn counters(&self, memories: i64, old_bytes: u64, new_bytes: u64) -> Result<Counters, Refusal> {
-        let Counters { sequence, memories: count, bytes, versions } = self.store.counters;
+        let Counters { sequence, floor, memories: count, bytes, versions } = self.store.counters;
         let after = bytes.saturating_sub(old_bytes) + new_bytes;
         match self.context.limits.store_bytes {
             Some(limit) if new_bytes > old_bytes && after > limit => {
@@ -319,6 +351,7 @@ impl Change<'_> {
         }
         Ok(Counters {
             sequence: sequence + 1,
+            floor,
             memories: count.saturating_add_signed(memories),
             bytes: after,
             versions: versions + 1,
@@ -363,6 +396,7 @@ impl Change<'_> {
                 Write::Counters { changed_at: self.at, counters },
             ],
             outcome: Outcome::Memory(Box::new(current)),
+            sequence: counters.sequence,
         }
     }
 
@@ -400,7 +434,7 @@ impl Change<'_> {
         let content = content.filter(|content| content.sha256() != old.content_sha256);
         // A repeated success stays a success, even with a stale hash: spec/anthropic.md 3.5, step 3.
         if path.is_none() && summary.is_none() && content.is_none() {
-            return Ok(Decision::nothing(Outcome::Memory(Box::new(current.clone()))));
+            return Ok(self.nothing(Outcome::Memory(Box::new(current.clone()))));
         }
         if !expected.fits(old.content_sha256) {
             return Err(Refusal::ContentChanged { memory: old.id, actual: old.content_sha256 });
@@ -445,6 +479,7 @@ impl Change<'_> {
                 Write::Counters { changed_at: self.at, counters },
             ],
             outcome: Outcome::MemoryDeleted(old.id),
+            sequence: counters.sequence,
         })
     }
 
@@ -493,7 +528,7 @@ impl Change<'_> {
         }
         let scrubs_path = path == RedactedPath::Scrub && version.path.is_some();
         if version.redaction.is_some() && !scrubs_path {
-            return Ok(Decision::nothing(Outcome::Version(Box::new(version.clone()))));
+            return Ok(self.nothing(Outcome::Version(Box::new(version.clone()))));
         }
         // A second redaction that also scrubs the path keeps the first stamps.
         let redaction = version.redaction.unwrap_or(Redaction { at: self.at, by: self.context.actor });
@@ -503,12 +538,16 @@ impl Change<'_> {
         if scrubs_path {
             redacted.path = None;
         }
+        let mark = self.mark(MarkKind::Redacted { memory: version.memory, version: id });
+        let counters = Counters { sequence: mark.sequence, ..self.store.counters };
         Ok(Decision {
             writes: vec![
                 Write::Redact { version: id, redaction, path },
-                Write::Counters { changed_at: self.at, counters: self.store.counters },
+                Write::Mark(mark),
+                Write::Counters { changed_at: self.at, counters },
             ],
             outcome: Outcome::Version(Box::new(redacted)),
+            sequence: counters.sequence,
         })
     }
 }

@@ -6,7 +6,7 @@
 use bytes::Bytes;
 
 use crate::id::{KeyId, MemoryId, StoreId, WorkspaceId};
-use crate::model::{Memory, Store, Version};
+use crate::model::{Mark, Memory, Store, Version};
 use crate::storage::{Installation, KeyRecord, StorageError, Workspace};
 use crate::text::Summary;
 
@@ -23,6 +23,8 @@ pub struct Totals {
     pub memories: u64,
     /// Their versions.
     pub versions: u64,
+    /// Their changes without a version.
+    pub marks: u64,
 }
 
 /// A content as it is stored: encodings are the same in every back end.
@@ -73,6 +75,8 @@ pub trait Dump {
         after: u64,
         limit: usize,
     ) -> Result<Vec<VersionRow>, StorageError>;
+    /// Changes of a store without a version, by sequence.
+    fn marks(&mut self, place: StorePlace, after: u64, limit: usize) -> Result<Vec<Mark>, StorageError>;
     /// Live memories of a store by id.
     fn memories(
         &mut self,
@@ -93,6 +97,8 @@ pub trait Load {
     fn stores(&mut self, rows: &[Store]) -> Result<(), StorageError>;
     /// Keeps versions of a store.
     fn versions(&mut self, place: StorePlace, rows: &[VersionRow]) -> Result<(), StorageError>;
+    /// Keeps changes of a store without a version.
+    fn marks(&mut self, place: StorePlace, rows: &[Mark]) -> Result<(), StorageError>;
     /// Keeps live memories of a store, whose versions were kept before.
     fn memories(&mut self, place: StorePlace, rows: &[Memory]) -> Result<(), StorageError>;
     /// Makes it all durable, as this installation.

@@ -106,6 +106,10 @@ id!(
     ServiceAccountId
 );
 id!(
+    /// A life of the database, begun by its making or by a restore: sequences of one say nothing in another. DESIGN 7.
+    Epoch
+);
+id!(
     /// One HTTP request.
     RequestId
 );

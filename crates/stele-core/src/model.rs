@@ -44,8 +44,10 @@ pub enum Status {
 /// A store's counters; they move with its memories, in the transaction of the change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Changes committed so far; orders versions.
+    /// Changes committed so far; orders versions and [`Mark`]s, which share it without gaps.
     pub sequence: u64,
+    /// The newest sequence that retention removed; what changed up to there cannot be told any more. DESIGN 7.
+    pub floor: u64,
     /// Live memories.
     pub memories: u64,
     /// Bytes of their contents together.
@@ -180,6 +182,37 @@ pub struct Version {
     pub recorded: Option<Recorded>,
     /// The redaction, if it was redacted.
     pub redaction: Option<Redaction>,
+}
+
+/// A change of a store that takes a sequence and writes no version. It holds no text. DESIGN 7.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The store; it may be gone.
+    pub store: StoreId,
+    /// Its place in the store's history.
+    pub sequence: u64,
+    /// What happened.
+    pub kind: MarkKind,
+    /// When; strictly increasing within a store, versions included.
+    pub created_at: Timestamp,
+    /// Who did it.
+    pub author: Actor,
+}
+
+/// What a [`Mark`] says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkKind {
+    /// A version lost its text, or its path too.
+    Redacted {
+        /// The memory that it is about.
+        memory: MemoryId,
+        /// Which.
+        version: VersionId,
+    },
+    /// The store became read-only.
+    StoreArchived,
+    /// The store is gone with all that was in it.
+    StoreDeleted,
 }
 
 /// A memory with as much of its text as was asked for.

@@ -19,8 +19,8 @@ use crate::model::{Origin, Status, Store, VersionText};
 use crate::path::PathPrefix;
 use crate::refusal::Refusal;
 use crate::storage::{
-    Change, Changed, Error, Installation, KeyRecord, KnownBodies, Lookup, MemoryRead, MemoryRef, Storage,
-    StorageError, Swept, Workspace, WorkspacePatch,
+    At, Change, Changed, Error, InStore, Installation, KeyRecord, KnownBodies, MemoryRead, MemoryRef,
+    Storage, StorageError, Swept, Workspace, WorkspacePatch,
 };
 use crate::text::Name;
 use crate::time::Timestamp;
@@ -381,7 +381,7 @@ impl Stele {
         memory: MemoryRef,
         detail: Detail,
         form: Option<BodyForm>,
-    ) -> Result<MemoryRead, Error> {
+    ) -> Result<At<MemoryRead>, Error> {
         caller.may(Resource::Memory, Action::Read).map_err(Refusal::from)?;
         let known = form.map(|form| Arc::new(BodiesOf { bodies: self.bodies.clone(), form }) as Arc<_>);
         let missing = match &memory {
@@ -389,12 +389,12 @@ impl Stele {
             MemoryRef::Path(_) => Refusal::PathNotFound,
         };
         let found = self.storage.memory_get(caller.workspace, store, memory, detail, known).await?;
-        match &found {
-            Lookup::Found(MemoryRead::Known(_)) => meter::BODY_CACHE_HITS.count(),
-            Lookup::Found(MemoryRead::Read { .. }) if form.is_some() => meter::BODY_CACHE_MISSES.count(),
+        match found.as_ref().and_then(|found| found.value.as_ref()) {
+            Some(MemoryRead::Known(_)) => meter::BODY_CACHE_HITS.count(),
+            Some(MemoryRead::Read { .. }) if form.is_some() => meter::BODY_CACHE_MISSES.count(),
             _ => {}
         }
-        Ok(found_in(store, found, missing)?)
+        found_in(store, found, missing)
     }
 
     /// Keeps the ready body of a memory whose head is `head`, for the next [`Self::memory_get`] with this form.
@@ -422,13 +422,14 @@ impl Stele {
         caller: &Caller,
         store: StoreId,
         query: MemoryQuery,
-    ) -> Result<Page<MemoryEntry>, Error> {
+    ) -> Result<At<Page<MemoryEntry>>, Error> {
         caller.may(Resource::Memory, Action::Read).map_err(Refusal::from)?;
         let page = self.storage.memory_list(caller.workspace, store, query).await?;
         Ok(page.ok_or(Refusal::StoreNotFound(store))?)
     }
 
-    /// All that lies below a prefix, by path: summaries of memories, counts of directories.
+    /// All that lies below a prefix, by path: summaries of memories, counts of directories. The sequence is that of
+    /// the first part read, so that nothing is missed from there on.
     ///
     /// # Errors
     /// No read permission, or no such store.
@@ -438,16 +439,17 @@ impl Stele {
         store: StoreId,
         prefix: PathPrefix,
         depth: Depth,
-    ) -> Result<Vec<MemoryEntry>, Error> {
-        let (mut all, mut after) = (Vec::new(), None);
+    ) -> Result<At<Vec<MemoryEntry>>, Error> {
+        let (mut all, mut after, mut first) = (Vec::new(), None, None);
         loop {
             let query =
                 MemoryQuery { prefix: prefix.clone(), depth, detail: Detail::Summary, after, limit: STEP };
-            let page = self.memory_list(caller, store, query).await?;
+            let At { sequence, value: page } = self.memory_list(caller, store, query).await?;
+            let sequence = *first.get_or_insert(sequence);
             after = page.items.last().map(|entry| entry.path().to_owned());
             all.extend(page.items);
             if !page.more {
-                return Ok(all);
+                return Ok(At { sequence, value: all });
             }
         }
     }
@@ -462,10 +464,10 @@ impl Stele {
         store: StoreId,
         id: VersionId,
         full: bool,
-    ) -> Result<VersionText, Error> {
+    ) -> Result<At<VersionText>, Error> {
         caller.may(Resource::Version, Action::Read).map_err(Refusal::from)?;
         let found = self.storage.version_by_id(caller.workspace, store, id, full).await?;
-        Ok(found_in(store, found, Refusal::VersionNotFound(id))?)
+        found_in(store, found, Refusal::VersionNotFound(id))
     }
 
     /// Versions, newest first.
@@ -477,7 +479,7 @@ impl Stele {
         caller: &Caller,
         store: StoreId,
         query: VersionQuery,
-    ) -> Result<Page<VersionText>, Error> {
+    ) -> Result<At<Page<VersionText>>, Error> {
         caller.may(Resource::Version, Action::Read).map_err(Refusal::from)?;
         let page = self.storage.version_list(caller.workspace, store, query).await?;
         Ok(page.ok_or(Refusal::StoreNotFound(store))?)
@@ -570,12 +572,15 @@ impl Stele {
         let found =
             self.storage.store_by_id(caller.workspace, store).await?.ok_or(Refusal::StoreNotFound(store))?;
         let closed = closed(&found).filter(|_| matches!(action, Action::Create | Action::Update));
-        let state = closed.map_or(Ok(()), Err);
+        let sequence = Some(found.counters.sequence);
+        let state = closed.map_or(Ok(()), |refusal| Err(Error::refused(refusal, sequence)));
         if first == First::State {
-            state.clone()?;
+            state?;
+            self.target_there(caller, store, target).await?;
+        } else {
+            self.target_there(caller, store, target).await?;
+            state?;
         }
-        self.target_there(caller, store, target).await?;
-        state?;
         Ok(found)
     }
 
@@ -629,11 +634,11 @@ impl Stele {
     }
 }
 
-fn found_in<T>(store: StoreId, found: Lookup<T>, missing: Refusal) -> Result<T, Refusal> {
-    match found {
-        Lookup::NoStore => Err(Refusal::StoreNotFound(store)),
-        Lookup::Missing => Err(missing),
-        Lookup::Found(thing) => Ok(thing),
+fn found_in<T>(store: StoreId, found: InStore<Option<T>>, missing: Refusal) -> Result<At<T>, Error> {
+    let At { sequence, value } = found.ok_or(Refusal::StoreNotFound(store))?;
+    match value {
+        Some(value) => Ok(At { sequence, value }),
+        None => Err(Error::refused(missing, Some(sequence))),
     }
 }
 

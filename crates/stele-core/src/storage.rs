@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use crate::command::{Command, NewStore};
 use crate::decide::Outcome;
-use crate::id::{KeyId, MemoryId, OrganizationId, StoreId, VersionId, WorkspaceId};
+use crate::id::{Epoch, KeyId, MemoryId, OrganizationId, StoreId, VersionId, WorkspaceId};
 use crate::key::{ApiKey, KeyHash};
 use crate::list::{Detail, MemoryEntry, MemoryQuery, Page, StoreFilter, StorePosition, VersionQuery};
 use crate::model::{Actor, Memory, Store, VersionText};
@@ -20,6 +20,7 @@ use crate::path::MemoryPath;
 use crate::refusal::Refusal;
 use crate::text::{Name, Summary};
 use crate::time::Timestamp;
+use crate::watch::Watches;
 
 /// The answer of a storage call, some time later.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -51,12 +52,50 @@ pub enum StorageError {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A rule refuses it.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
+    #[error("{refusal}")]
+    Refused {
+        /// Which, and of what.
+        refusal: Refusal,
+        /// The sequence of the store that was asked, where it is there.
+        sequence: Option<u64>,
+    },
     /// The storage could not.
     #[error(transparent)]
     Failed(#[from] StorageError),
 }
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused { refusal, sequence: None }
+    }
+}
+
+impl Error {
+    /// The refusal by a store at `sequence`.
+    pub fn refused(refusal: Refusal, sequence: Option<u64>) -> Self {
+        Self::Refused { refusal, sequence }
+    }
+}
+
+/// An answer about a store, and the store's sequence in the same snapshot: what follows from there on misses nothing.
+/// DESIGN 7.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct At<T> {
+    /// The sequence of the store.
+    pub sequence: u64,
+    /// The answer.
+    pub value: T,
+}
+
+impl<T> At<T> {
+    /// The answer turned into another one.
+    pub fn map<U>(self, turn: impl FnOnce(T) -> U) -> At<U> {
+        At { sequence: self.sequence, value: turn(self.value) }
+    }
+}
+
+/// What a store answers; `None` if it is unknown, deleted or of another workspace.
+pub type InStore<T> = Option<At<T>>;
 
 /// A change to carry out.
 #[derive(Clone, Debug)]
@@ -80,17 +119,8 @@ pub struct Changed {
     pub outcome: Outcome,
     /// The content of the outcome's memory, if it was asked for.
     pub content: Option<Bytes>,
-}
-
-/// The result of looking something up in a store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lookup<T> {
-    /// The store is unknown, deleted or of another workspace.
-    NoStore,
-    /// The store has no such thing.
-    Missing,
-    /// Here it is.
-    Found(T),
+    /// The store's sequence afterwards.
+    pub sequence: u64,
 }
 
 /// A memory that was read.
@@ -125,13 +155,22 @@ pub enum MemoryRef {
     Path(MemoryPath),
 }
 
-/// What an installation is: made once, never changed.
+/// What an installation is: made once; only a restore renews its epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Installation {
-    /// The tenant; its id is also the first epoch of the change feed.
+    /// The tenant; its id is also the first epoch.
     pub organization: OrganizationId,
     /// The first workspace, whose admins run the installation.
     pub first_workspace: WorkspaceId,
+    /// The present life of the database.
+    pub epoch: Epoch,
+}
+
+impl Installation {
+    /// A new one, in its first epoch.
+    pub fn new(organization: OrganizationId, first_workspace: WorkspaceId) -> Self {
+        Self { organization, first_workspace, epoch: Epoch::from_bytes(*organization.as_bytes()) }
+    }
 }
 
 /// A workspace.
@@ -202,15 +241,15 @@ pub trait Storage: Send + Sync + 'static {
         memory: MemoryRef,
         detail: Detail,
         known: Option<Arc<dyn KnownBodies>>,
-    ) -> Answer<'_, Result<Lookup<MemoryRead>, StorageError>>;
+    ) -> Answer<'_, Result<InStore<Option<MemoryRead>>, StorageError>>;
 
-    /// Live memories by path; `None` if there is no such store.
+    /// Live memories by path.
     fn memory_list(
         &self,
         workspace: WorkspaceId,
         store: StoreId,
         query: MemoryQuery,
-    ) -> Answer<'_, Result<Option<Page<MemoryEntry>>, StorageError>>;
+    ) -> Answer<'_, Result<InStore<Page<MemoryEntry>>, StorageError>>;
 
     /// A version, with its content if `full`.
     fn version_by_id(
@@ -219,15 +258,15 @@ pub trait Storage: Send + Sync + 'static {
         store: StoreId,
         id: VersionId,
         full: bool,
-    ) -> Answer<'_, Result<Lookup<VersionText>, StorageError>>;
+    ) -> Answer<'_, Result<InStore<Option<VersionText>>, StorageError>>;
 
-    /// Versions, newest first; `None` if there is no such store.
+    /// Versions, newest first.
     fn version_list(
         &self,
         workspace: WorkspaceId,
         store: StoreId,
         query: VersionQuery,
-    ) -> Answer<'_, Result<Option<Page<VersionText>>, StorageError>>;
+    ) -> Answer<'_, Result<InStore<Page<VersionText>>, StorageError>>;
 
     /// The installation, once it was made.
     fn installation(&self) -> Answer<'_, Result<Option<Installation>, StorageError>>;
@@ -276,6 +315,10 @@ pub trait Storage: Send + Sync + 'static {
 
     /// Whether it can serve: one cheap read.
     fn ping(&self) -> Answer<'_, Result<(), StorageError>>;
+
+    /// Where committed changes of stores are announced, by whatever process made them: under the store's id, with
+    /// its [`Store::changed_at`] in microseconds, which every change moves on.
+    fn watches(&self) -> &Arc<Watches>;
 }
 
 /// What a sweep removed.

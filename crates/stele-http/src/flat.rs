@@ -11,6 +11,7 @@ use stele_core::storage::{Error, StorageError};
 
 use crate::auth::Unknown;
 use crate::body::{BodyError, ShapeError};
+use crate::reply::SEQUENCE;
 
 /// An error in the flat envelope. The request id is added on its way out.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,12 +26,14 @@ pub struct FlatError {
     pub details: Map<String, Value>,
     /// Seconds after which a repeat may pass.
     pub retry_after: Option<u64>,
+    /// The sequence of the store that refuses, where it is there.
+    pub sequence: Option<u64>,
 }
 
 impl FlatError {
     /// An error without details.
     pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), details: Map::new(), retry_after: None }
+        Self { status, code, message: message.into(), details: Map::new(), retry_after: None, sequence: None }
     }
 
     /// With the field at fault.
@@ -145,7 +148,7 @@ impl From<StorageError> for FlatError {
 impl From<Error> for FlatError {
     fn from(error: Error) -> Self {
         match error {
-            Error::Refused(refusal) => refusal.into(),
+            Error::Refused { refusal, sequence } => Self { sequence, ..refusal.into() },
             Error::Failed(error) => error.into(),
         }
     }
@@ -228,6 +231,9 @@ pub fn render(mut response: Response, request_id: &str) -> Response {
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if let Some(after) = error.retry_after {
         response.headers_mut().insert(RETRY_AFTER, after.into());
+    }
+    if let Some(sequence) = error.sequence {
+        response.headers_mut().insert(SEQUENCE, sequence.into());
     }
     response
 }

@@ -1,7 +1,7 @@
 //! Ready bodies: JSON made once, and contents as text.
 
-use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::Serialize;
@@ -15,6 +15,18 @@ pub fn bytes(value: &impl Serialize) -> Bytes {
 pub fn json(body: Bytes) -> Response {
     let mut response = body.into_response();
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// The header of every answer about a store: the state that it reflects. DESIGN 7.
+pub const SEQUENCE: HeaderName = HeaderName::from_static("stele-sequence");
+
+/// The header that names the life of the database that sequences are of. DESIGN 7.
+pub const EPOCH: HeaderName = HeaderName::from_static("stele-epoch");
+
+/// The answer as of this sequence of its store.
+pub fn at(sequence: u64, mut response: Response) -> Response {
+    response.headers_mut().insert(SEQUENCE, sequence.into());
     response
 }
 

@@ -16,6 +16,7 @@ use crate::flat::{self, FlatError};
 use crate::metrics;
 use crate::openapi::{self, Endpoint, Family, Operation};
 use crate::own;
+use crate::reply::EPOCH;
 use crate::request::RequestId;
 
 /// Builds the router out of the dialects' routes.
@@ -85,6 +86,8 @@ async fn surround(State(stele): State<Arc<Stele>>, request: Request, next: Next)
     let value = HeaderValue::from_str(id.as_str()).expect("base58 is a header value");
     response.headers_mut().insert("request-id", value.clone());
     response.headers_mut().insert("x-request-id", value);
+    let epoch = stele.installation().epoch.to_string();
+    response.headers_mut().insert(EPOCH, HeaderValue::from_str(&epoch).expect("a UUID is a header value"));
     metrics::observe(matched.as_ref(), &method, response.status(), began.elapsed());
     let status = response.status().as_u16();
     let route = matched.as_ref().map_or("unmatched", MatchedPath::as_str);

@@ -51,7 +51,7 @@ pub(crate) fn run(from: &str, to: &str) -> anyhow::Result<()> {
     ensure!(copied.totals()? == totals, "{to_shown} does not hold as much as {from_shown}");
     compare(&mut *source, &mut *copied, &bar).with_context(|| format!("{to_shown} is not a true copy"))?;
     bar.finish_and_clear();
-    let Totals { workspaces, keys, stores, memories, versions } = totals;
+    let Totals { workspaces, keys, stores, memories, versions, .. } = totals;
     say(&format!(
         "{from_shown} -> {to_shown}: {workspaces} workspaces, {keys} keys, {stores} stores, {memories} memories and \
          {versions} versions copied and compared"
@@ -110,6 +110,13 @@ fn copy_store(
         versions.iter().try_for_each(sound)?;
         target.versions(place, &versions)?;
         bar.inc(versions.len() as u64);
+    }
+    let mut after = 0;
+    loop {
+        let marks = source.marks(place, after, PAGE)?;
+        let Some(last) = marks.last() else { break };
+        after = last.sequence;
+        target.marks(place, &marks)?;
     }
     let mut after = None;
     loop {
@@ -170,6 +177,13 @@ fn compare_store(
         let Some(last) = versions.last() else { break };
         after = last.version.sequence;
         bar.inc(versions.len() as u64);
+    }
+    let mut after = 0;
+    loop {
+        let marks = source.marks(place, after, PAGE)?;
+        same("changes without a version", &marks, &copied.marks(place, after, PAGE)?)?;
+        let Some(last) = marks.last() else { break };
+        after = last.sequence;
     }
     let mut after = None;
     loop {

@@ -54,10 +54,26 @@ fn examine_store(dump: &mut dyn Dump, store: &Store, damage: &mut Vec<Damage>) -
     let (memories, bytes) = heads(dump, place, &versions, damage)?;
     let counters = store.counters;
     let counted = (memories, bytes, versions.len() as u64);
-    if counted != (counters.memories, counters.bytes, counters.versions) || counters.sequence < after {
+    // Above the floor no sequence is missing: each is a version or a mark.
+    let told = versions.values().filter(|version| version.sequence > counters.floor).count() as u64
+        + marks_above(dump, place, counters.floor)?;
+    if counted != (counters.memories, counters.bytes, counters.versions)
+        || counters.sequence < after
+        || counters.sequence.checked_sub(counters.floor) != Some(told)
+    {
         damage.push(Damage::Counters { store: store.id });
     }
     Ok(())
+}
+
+fn marks_above(dump: &mut dyn Dump, place: StorePlace, floor: u64) -> Result<u64, StorageError> {
+    let (mut count, mut after) = (0, floor);
+    loop {
+        let marks = dump.marks(place, after, PAGE)?;
+        let Some(last) = marks.last() else { return Ok(count) };
+        after = last.sequence;
+        count += marks.len() as u64;
+    }
 }
 
 /// Looks at the heads of the live memories; returns how many there are, and how many bytes.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use stele_core::decide::{NewContent, Outcome, Write, decide};
 use stele_core::model::Memory;
 use stele_core::refusal::Refusal;
-use stele_core::storage::{Change, Changed};
+use stele_core::storage::{At, Change, Changed};
 use store_codec::Encoded;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -18,6 +18,7 @@ use crate::connect::Connected;
 use crate::draft::{Draft, StoreRow};
 use crate::fault::Fault;
 use crate::load::Place;
+use crate::marks::insert_mark;
 use crate::pipeline::{Sent, send};
 use crate::reads::damaged_head;
 use crate::rows::{self, Col, Cursor};
@@ -44,7 +45,13 @@ impl<F: Into<Fault>> From<F> for Broken {
 }
 
 type Executed<'a> = Sent<'a, Result<u64, tokio_postgres::Error>>;
-type Answers = Vec<Result<Changed, Refusal>>;
+type Answers = Vec<Result<Changed, Refused>>;
+
+/// A refusal, with the sequence of the store, where that is there.
+type Refused = (Refusal, Option<u64>);
+
+/// What was decided, and the store's sequence afterwards.
+type Judged = Result<At<Outcome>, Refused>;
 
 pub(crate) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
@@ -93,9 +100,10 @@ pub(crate) async fn run(
             }
         };
         let decided = decide(&situation, place.store, command, &shared.context(prepared.change.actor));
-        judged.push(decided.map(|decision| {
+        let before = situation.store.as_ref().map(|store| store.counters.sequence);
+        judged.push(decided.map_err(|refusal| (refusal, before)).map(|decision| {
             draft.take(command, &situation, decision.writes, &decision.outcome);
-            decision.outcome
+            At { sequence: decision.sequence, value: decision.outcome }
         }));
     }
     commit(&place, draft, batch, judged).await
@@ -141,7 +149,10 @@ async fn send_all<'a>(
             Write::Redact { version, redaction, path } => {
                 sent.push(writes::redact(place, *version, *redaction, *path).await);
             }
-            Write::DeleteStore(at) => sent.push(writes::delete_store(place, *at).await),
+            Write::DeleteStore { at, sequence } => {
+                sent.push(writes::delete_store(place, *at, *sequence).await);
+            }
+            Write::Mark(mark) => sent.push(insert_mark(place, mark).await),
             // The draft keeps those of the store's row apart.
             Write::Store(_) | Write::Counters { .. } => {}
         }
@@ -162,7 +173,7 @@ async fn commit(
     place: &Place<'_>,
     mut draft: Draft,
     batch: &[&Prepared],
-    judged: Vec<Result<Outcome, Refusal>>,
+    judged: Vec<Judged>,
 ) -> Result<Answers, Broken> {
     let contents = contents(place, &mut draft, batch, &judged).await?;
     let pending = std::mem::take(&mut draft.writes);
@@ -180,8 +191,8 @@ async fn commit(
         sent.answer().await.map_err(|error| unknown(error.into()))?;
     }
     committed.answer().await.map_err(|error| unknown(error.into()))?;
-    let answer = |(judged, content): (Result<Outcome, Refusal>, Option<Bytes>)| {
-        judged.map(|outcome| Changed { outcome, content })
+    let answer = |(judged, content): (Judged, Option<Bytes>)| {
+        judged.map(|At { sequence, value: outcome }| Changed { outcome, content, sequence })
     };
     Ok(judged.into_iter().zip(contents).map(answer).collect())
 }
@@ -192,12 +203,12 @@ async fn contents(
     place: &Place<'_>,
     draft: &mut Draft,
     batch: &[&Prepared],
-    judged: &[Result<Outcome, Refusal>],
+    judged: &[Judged],
 ) -> Result<Vec<Option<Bytes>>, Fault> {
     let mut contents = vec![None; batch.len()];
     let mut missing = Vec::new();
     for (number, (prepared, judged)) in batch.iter().zip(judged).enumerate() {
-        let Ok(Outcome::Memory(current)) = judged else { continue };
+        let Ok(At { value: Outcome::Memory(current), .. }) = judged else { continue };
         if !prepared.change.with_content {
             continue;
         }

@@ -111,9 +111,9 @@ impl Draft {
                     self.store = Some(*store);
                     self.row = Row::Fields;
                 }
-                Write::DeleteStore(at) => {
+                Write::DeleteStore { at, sequence } => {
                     self.store = None;
-                    self.writes.push(Write::DeleteStore(at));
+                    self.writes.push(Write::DeleteStore { at, sequence });
                 }
                 other => self.writes.push(other),
             }

@@ -7,7 +7,7 @@ use stele_core::dump::{Dump, StorePlace, Stored, Totals, VersionRow};
 use stele_core::hash::Sha256;
 use stele_core::id::{KeyId, MemoryId, StoreId, WorkspaceId};
 use stele_core::key::KeyHash;
-use stele_core::model::{Memory, Store};
+use stele_core::model::{Mark, Memory, Store};
 use stele_core::storage::{Installation, KeyRecord, StorageError, Workspace};
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::types::ToSql;
@@ -15,6 +15,7 @@ use tokio_postgres::{Client, Row};
 
 use crate::connect::{Connector, SCHEMA};
 use crate::fault::Fault;
+use crate::marks;
 use crate::migrate;
 use crate::open::{OpenError, reach};
 use crate::rows::{self, Col, Cursor, signed};
@@ -72,10 +73,11 @@ const NOTHING: [u8; 16] = [0; 16];
 
 impl Dump for PostgresDump {
     fn installation(&mut self) -> Result<Option<Installation>, StorageError> {
-        let rows = self.session.query("SELECT organization, first_workspace FROM installation", &[])?;
+        let rows =
+            self.session.query("SELECT organization, first_workspace, epoch FROM installation", &[])?;
         let read = |row: &Row| -> Result<_, Fault> {
             let c = &mut Cursor::new(row);
-            Ok(Installation { organization: c.col()?, first_workspace: c.col()? })
+            Ok(Installation { organization: c.col()?, first_workspace: c.col()?, epoch: c.col()? })
         };
         Ok(rows.first().map(read).transpose()?)
     }
@@ -85,7 +87,7 @@ impl Dump for PostgresDump {
         let sql = format!(
             "SELECT (SELECT count(*) FROM workspaces), (SELECT count(*) FROM api_keys), \
              (SELECT count(*) FROM stores WHERE deleted_at IS NULL), (SELECT count(*) FROM memories {live}), \
-             (SELECT count(*) FROM versions {live})"
+             (SELECT count(*) FROM versions {live}), (SELECT count(*) FROM marks {live})"
         );
         let rows = self.session.query(&sql, &[])?;
         let c = &mut Cursor::new(rows.first().expect("counts are one row"));
@@ -95,6 +97,7 @@ impl Dump for PostgresDump {
             stores: c.number()?,
             memories: c.number()?,
             versions: c.number()?,
+            marks: c.number()?,
         })
     }
 
@@ -164,6 +167,18 @@ impl Dump for PostgresDump {
             Ok(VersionRow { version: rows::version(c, place.1)?, summary, reason, content })
         };
         Ok(rows.iter().map(read).collect::<Result<_, _>>()?)
+    }
+
+    fn marks(&mut self, place: StorePlace, after: u64, limit: usize) -> Result<Vec<Mark>, StorageError> {
+        let sql = concat!(
+            "SELECT ",
+            mark_columns!(),
+            " FROM marks k WHERE k.workspace = $1 AND k.store = $2 AND k.sequence > $3 \
+             ORDER BY k.sequence LIMIT $4"
+        );
+        let (workspace, store) = (Col(place.0), Col(place.1));
+        let rows = self.session.query(sql, &[&workspace, &store, &signed(after), &signed(limit as u64)])?;
+        Ok(rows.iter().map(|row| marks::mark(&mut Cursor::new(row))).collect::<Result<_, _>>()?)
     }
 
     fn memories(

@@ -127,7 +127,7 @@ impl From<tokio_postgres::Error> for Stop {
 impl From<Stop> for Error {
     fn from(stop: Stop) -> Self {
         match stop {
-            Stop::Refused(refusal) => Self::Refused(refusal),
+            Stop::Refused(refusal) => refusal.into(),
             Stop::Fault(fault) => Self::Failed(fault.into()),
         }
     }

@@ -6,13 +6,14 @@ use std::pin::pin;
 use stele_core::access::Grant;
 use stele_core::dump::{Load, StorePlace, VersionRow};
 use stele_core::id::VersionId;
-use stele_core::model::{Memory, Store};
+use stele_core::model::{Mark, Memory, Store};
 use stele_core::storage::{Installation, KeyRecord, StorageError, Workspace};
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::{ToSql, Type};
 
 use crate::dump::Session;
 use crate::fault::Fault;
+use crate::marks::kind_columns;
 use crate::migrate;
 use crate::open::OpenError;
 use crate::rows::{Col, actor_columns, metadata_column, operation_number, origin_number, signed};
@@ -127,7 +128,7 @@ impl Load for PostgresLoad {
         let (id, text, small, big) = (Type::UUID, Type::TEXT, Type::INT2, Type::INT8);
         let types = [
             &id, &id, &text, &text, &text, &text, &small, &id, &small, &id, &big, &big, &big, &big, &big,
-            &big, &big, &big,
+            &big, &big, &big, &big,
         ]
         .map(Clone::clone);
         let columns = rows.iter().map(|store| {
@@ -148,14 +149,15 @@ impl Load for PostgresLoad {
                 store.changed_at.as_micros(),
                 store.archived_at.map(|at| at.as_micros()),
                 signed(store.counters.sequence),
+                signed(store.counters.floor),
                 signed(store.counters.memories),
                 signed(store.counters.bytes),
                 signed(store.counters.versions),
             ])
         });
         let into = "stores (workspace, id, name, slug, description, metadata, origin, agent, created_by_kind, \
-                    created_by, created_at, updated_at, changed_at, archived_at, sequence, memories, bytes, \
-                    versions)";
+                    created_by, created_at, updated_at, changed_at, archived_at, sequence, floor, memories, \
+                    bytes, versions)";
         self.copy(into, &types, columns)
     }
 
@@ -202,6 +204,28 @@ impl Load for PostgresLoad {
         self.copy(into, &types, columns)
     }
 
+    fn marks(&mut self, place: StorePlace, rows: &[Mark]) -> Result<(), StorageError> {
+        let (id, small, big) = (Type::UUID, Type::INT2, Type::INT8);
+        let types = [&id, &id, &big, &small, &id, &id, &big, &small, &id].map(Clone::clone);
+        let columns = rows.iter().map(|mark| {
+            let (kind, memory, version) = kind_columns(mark.kind);
+            let (author_kind, author) = actor_columns(mark.author);
+            Ok(columns![
+                Col(place.0),
+                Col(place.1),
+                signed(mark.sequence),
+                kind,
+                memory,
+                version,
+                mark.created_at.as_micros(),
+                author_kind,
+                author,
+            ])
+        });
+        let into = "marks (workspace, store, sequence, kind, memory_id, version_id, created_at, author_kind, author)";
+        self.copy(into, &types, columns)
+    }
+
     fn memories(&mut self, place: StorePlace, rows: &[Memory]) -> Result<(), StorageError> {
         let types = [
             Type::UUID,
@@ -237,12 +261,15 @@ impl Load for PostgresLoad {
     }
 
     fn finish(self: Box<Self>, installation: Installation) -> Result<(), StorageError> {
-        let statement = "INSERT INTO installation VALUES (1, $1, $2)";
+        let statement =
+            "INSERT INTO installation (one, organization, first_workspace, epoch) VALUES (1, $1, $2, $3)";
         let (organization, first) = (Col(installation.organization), Col(installation.first_workspace));
-        let inserting = async { self.session.client.execute(statement, &[&organization, &first]).await };
+        let epoch = Col(installation.epoch);
+        let inserting =
+            async { self.session.client.execute(statement, &[&organization, &first, &epoch]).await };
         self.session.runtime.block_on(inserting).map_err(Fault::from)?;
         // Plans made from now on know how much there is.
-        self.session.run("COMMIT; ANALYZE workspaces, api_keys, stores, memories, versions")?;
+        self.session.run("COMMIT; ANALYZE workspaces, api_keys, stores, memories, versions, marks")?;
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use stele_core::id::{StoreId, WorkspaceId};
+use stele_core::refusal::Refusal;
 use stele_core::storage::{Changed, Error, StorageError};
 use tokio::sync::oneshot;
 
@@ -223,7 +224,7 @@ impl Shared {
             Err(_) => return Err(Broken { fault: Fault::Silent, committing: true }),
         };
         connection.clean();
-        Ok(answers.into_iter().map(|answer| answer.map_err(Error::Refused)).collect())
+        Ok(answers.into_iter().map(|answer| answer.map_err(refused)).collect())
     }
 
     /// Gives a connection back without its transaction; one that does not even do that is closed.
@@ -233,6 +234,10 @@ impl Shared {
             connection.clean();
         }
     }
+}
+
+fn refused((refusal, sequence): (Refusal, Option<u64>)) -> Error {
+    Error::refused(refusal, sequence)
 }
 
 impl Fault {

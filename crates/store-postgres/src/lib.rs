@@ -15,6 +15,7 @@ mod fault;
 mod fill;
 mod lanes;
 mod load;
+mod marks;
 mod migrate;
 mod open;
 mod pipeline;

@@ -11,7 +11,8 @@ use crate::open::{OpenError, reach};
 use crate::url::Url;
 
 /// All migrations, oldest first; the number is the place in this list, from 1.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_start.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("../migrations/0001_start.sql"), include_str!("../migrations/0002_feed.sql")];
 
 /// The advisory lock of whoever migrates: "stele" in ASCII.
 const LOCK: i64 = 0x0073_7465_6c65;

@@ -8,7 +8,7 @@ use stele_core::list::{
     Depth, Detail, MemoryEntry, MemoryQuery, Page, StoreFilter, StorePosition, VersionQuery,
 };
 use stele_core::model::{Memory, Status, Store, VersionText};
-use stele_core::storage::{KnownBodies, Lookup, MemoryRead, MemoryRef};
+use stele_core::storage::{At, InStore, KnownBodies, MemoryRead, MemoryRef};
 use stele_core::text::Summary;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -87,7 +87,7 @@ pub(crate) async fn memory(
     detail: Detail,
     known: Option<&Arc<dyn KnownBodies>>,
     hint: Option<VersionId>,
-) -> Result<Lookup<MemoryRead>, Fault> {
+) -> Result<InStore<Option<MemoryRead>>, Fault> {
     let (number, hint) = (detail_number(detail), hint.filter(|_| known.is_some()).map(Col));
     let (client, statements) = (&connected.client, &connected.statements);
     let (workspace, place) = (Col(workspace), Col(store));
@@ -102,17 +102,19 @@ pub(crate) async fn memory(
             client.query_opt(&statements.memory_by_path, &[&workspace, &place, &path, &number, &hint]).await?
         }
     };
-    let Some(row) = row else { return Ok(Lookup::NoStore) };
-    let Some((texts, memory)) = Texts::of_memory(&row, store)? else { return Ok(Lookup::Missing) };
+    let Some(row) = row else { return Ok(None) };
+    let sequence = Cursor::new(&row).number()?;
+    let at = |value| Ok(Some(At { sequence, value }));
+    let Some((texts, memory)) = Texts::of_memory(&row, store)? else { return at(None) };
     if let Some(body) = known.and_then(|known| known.body(memory.version)) {
-        return Ok(Lookup::Found(MemoryRead::Known(body)));
+        return at(Some(MemoryRead::Known(body)));
     }
     if detail == Detail::Full && texts.stored.is_none() && hint.is_some_and(|hint| hint.0 == memory.version) {
         // The body was dropped in between: once more, without the hint.
         return Box::pin(self::memory(connected, workspace.0, store, which, detail, None, None)).await;
     }
     let (summary, content) = texts.read(&memory, detail)?;
-    Ok(Lookup::Found(MemoryRead::Read { memory, summary, content }))
+    at(Some(MemoryRead::Read { memory, summary, content }))
 }
 
 /// The texts of a row, as they are stored.
@@ -123,10 +125,10 @@ struct Texts<'r> {
 }
 
 impl<'r> Texts<'r> {
-    /// Reads `store, summary, encoding, content` and the columns of a memory; `None` if the row has no memory.
+    /// Reads `sequence, summary, encoding, content` and the columns of a memory; `None` if the row has no memory.
     fn of_memory(row: &'r Row, store: StoreId) -> Result<Option<(Self, Memory)>, Fault> {
         let c = &mut Cursor::new(row);
-        let _: StoreId = c.col()?;
+        let _: u64 = c.number()?;
         let texts = Self { summary: c.summary()?, encoding: c.take()?, stored: c.take()? };
         if row.try_get::<_, Option<Col<stele_core::id::MemoryId>>>(4)?.is_none() {
             return Ok(None);
@@ -167,7 +169,7 @@ pub(crate) async fn memories(
     workspace: WorkspaceId,
     store: StoreId,
     query: &MemoryQuery,
-) -> Result<Option<Page<MemoryEntry>>, Fault> {
+) -> Result<InStore<Page<MemoryEntry>>, Fault> {
     let from = match &query.after {
         None => just_above(query.prefix.as_str()),
         Some(directory) if directory.ends_with('/') => end_of(directory),
@@ -194,18 +196,17 @@ pub(crate) async fn memories(
                 .await?
         }
     };
-    if found.is_empty() {
-        return Ok(None);
-    }
+    let Some(first) = found.first() else { return Ok(None) };
+    let sequence = Cursor::new(first).number()?;
     let entries: Result<Vec<_>, Fault> =
         found.iter().filter_map(|row| entry(row, store, query).transpose()).collect();
-    Ok(Some(Page::cut(entries?, query.limit)))
+    Ok(Some(At { sequence, value: Page::cut(entries?, query.limit) }))
 }
 
-/// Reads `store, summary, encoding, content, directory, count` and the columns of a memory; `None` if the store is empty.
+/// Reads `sequence, summary, encoding, content, directory, count` and the columns of a memory; `None` if the store is empty.
 fn entry(row: &Row, store: StoreId, query: &MemoryQuery) -> Result<Option<MemoryEntry>, Fault> {
     let c = &mut Cursor::new(row);
-    let _: StoreId = c.col()?;
+    let _: u64 = c.number()?;
     let texts = Texts { summary: c.summary()?, encoding: c.take()?, stored: c.take()? };
     let (directory, count) = (c.take::<Option<String>>()?, c.take::<Option<i64>>()?);
     if let Some(path) = directory {
@@ -225,20 +226,20 @@ pub(crate) async fn version(
     store: StoreId,
     id: VersionId,
     full: bool,
-) -> Result<Lookup<VersionText>, Fault> {
+) -> Result<InStore<Option<VersionText>>, Fault> {
     let statement = &connected.statements.version_by_id;
     let row = connected.client.query_opt(statement, &[&Col(workspace), &Col(store), &Col(id), &full]).await?;
-    let Some(row) = row else { return Ok(Lookup::NoStore) };
-    if row.try_get::<_, Option<Col<VersionId>>>(5)?.is_none() {
-        return Ok(Lookup::Missing);
-    }
-    Ok(Lookup::Found(version_text(&row, store, full)?))
+    let Some(row) = row else { return Ok(None) };
+    let sequence = Cursor::new(&row).number()?;
+    let there = row.try_get::<_, Option<Col<VersionId>>>(5)?.is_some();
+    let value = if there { Some(version_text(&row, store, full)?) } else { None };
+    Ok(Some(At { sequence, value }))
 }
 
-/// Reads `store, summary, reason, encoding, content` and the columns of a version.
+/// Reads `sequence, summary, reason, encoding, content` and the columns of a version.
 fn version_text(row: &Row, store: StoreId, full: bool) -> Result<VersionText, Fault> {
     let c = &mut Cursor::new(row);
-    let _: StoreId = c.col()?;
+    let _: u64 = c.number()?;
     let (summary, reason) = (c.summary()?, c.take()?);
     let (encoding, stored) = (c.take::<Option<i16>>()?, c.take::<Option<&[u8]>>()?);
     let version = rows::version(c, store)?;

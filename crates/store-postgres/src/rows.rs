@@ -6,7 +6,7 @@ use bytes::BytesMut;
 use stele_core::access::{Grant, Permissions, Role};
 use stele_core::hash::Sha256;
 use stele_core::id::{
-    AgentId, KeyId, MemoryId, OrganizationId, ServiceAccountId, SessionId, StoreId, UserId, VersionId,
+    AgentId, Epoch, KeyId, MemoryId, OrganizationId, ServiceAccountId, SessionId, StoreId, UserId, VersionId,
     WorkspaceId,
 };
 use stele_core::key::{ApiKey, Contract};
@@ -63,7 +63,7 @@ impl AnyId {
     }
 }
 
-bytes_column!(UUID, 16: AnyId OrganizationId WorkspaceId StoreId MemoryId VersionId KeyId AgentId);
+bytes_column!(UUID, 16: AnyId Epoch OrganizationId WorkspaceId StoreId MemoryId VersionId KeyId AgentId);
 bytes_column!(BYTEA, 32: Sha256);
 
 /// A number of things, as PostgreSQL counts: no store has as many as a signed number cannot hold.
@@ -98,7 +98,8 @@ pub(crate) fn actor_columns(actor: Actor) -> (i16, Col<AnyId>) {
     (kind, Col(AnyId(id)))
 }
 
-fn actor(kind: i16, Col(AnyId(id)): Col<AnyId>) -> Result<Actor, Fault> {
+/// The actor in two columns.
+pub(crate) fn actor(kind: i16, Col(AnyId(id)): Col<AnyId>) -> Result<Actor, Fault> {
     match kind {
         1 => Ok(Actor::ApiKey(KeyId::from_bytes(id))),
         2 => Ok(Actor::Session(SessionId::from_bytes(id))),
@@ -182,6 +183,7 @@ pub(crate) fn store(c: &mut Cursor<'_>) -> Result<Store, Fault> {
         archived_at: c.maybe_time()?,
         counters: Counters {
             sequence: c.number()?,
+            floor: c.number()?,
             memories: c.number()?,
             bytes: c.number()?,
             versions: c.number()?,

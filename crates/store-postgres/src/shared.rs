@@ -10,7 +10,8 @@ use stele_core::id::{MemoryId, StoreId, VersionId, WorkspaceId};
 use stele_core::limits::Limits;
 use stele_core::list::{Detail, Page, VersionQuery};
 use stele_core::model::{Actor, VersionText};
-use stele_core::storage::{Change, KnownBodies, Lookup, MemoryRead, MemoryRef, StorageError};
+use stele_core::storage::{At, Change, InStore, KnownBodies, MemoryRead, MemoryRef, StorageError};
+use stele_core::watch::Watches;
 use store_codec::{Compression, Encoded, LARGE_BYTES, encode};
 use tokio::sync::Mutex;
 use tokio_util::task::TaskTracker;
@@ -38,6 +39,7 @@ pub(crate) struct Shared {
     pub(crate) sweeping: Mutex<()>,
     /// How this process is known to the others.
     pub(crate) holder: [u8; 16],
+    pub(crate) watches: Arc<Watches>,
     pub(crate) heads: Cache<MemoryId, VersionId>,
 }
 
@@ -96,7 +98,7 @@ impl Shared {
         which: MemoryRef,
         detail: Detail,
         known: Option<Arc<dyn KnownBodies>>,
-    ) -> Result<Lookup<MemoryRead>, Fault> {
+    ) -> Result<InStore<Option<MemoryRead>>, Fault> {
         let hint = match &which {
             MemoryRef::Id(id) if known.is_some() => self.heads.get(id),
             _ => None,
@@ -109,7 +111,7 @@ impl Shared {
                 async move { reads::memory(&c, workspace, store, &which, detail, known.as_ref(), hint).await }
             })
             .await?;
-        if let Lookup::Found(MemoryRead::Read { memory, .. }) = &read
+        if let Some(At { value: Some(MemoryRead::Read { memory, .. }), .. }) = &read
             && known.is_some()
             && hint != Some(memory.version)
         {
@@ -123,16 +125,18 @@ impl Shared {
         workspace: WorkspaceId,
         store: StoreId,
         query: &VersionQuery,
-    ) -> Result<Option<Page<VersionText>>, Fault> {
+    ) -> Result<InStore<Page<VersionText>>, Fault> {
         let newest =
             self.points.read(|c| async move { reads::newest_sequence(&c, workspace, store).await }).await?;
         let Some(newest) = newest else { return Ok(None) };
+        let page =
+            |items| Ok(Some(At { sequence: newest.unsigned_abs(), value: Page::cut(items, query.limit) }));
         let mut before =
             query.before.map_or(i64::MAX, |b| i64::try_from(b).unwrap_or(i64::MAX)).min(newest + 1);
         let mut authors = query.filter.authors.iter();
         let first = authors.next();
         if authors.any(|other| Some(other) != first) {
-            return Ok(Some(Page::cut(Vec::new(), query.limit)));
+            return page(Vec::new());
         }
         let mut items = Vec::new();
         while before > 0 && items.len() <= query.limit {
@@ -144,6 +148,6 @@ impl Shared {
             items.extend(read.await?);
             before = from;
         }
-        Ok(Some(Page::cut(items, query.limit)))
+        page(items)
     }
 }

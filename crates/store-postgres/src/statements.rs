@@ -9,8 +9,8 @@ use tokio_postgres::{Client, Statement};
 macro_rules! store_columns {
     () => {
         "s.id, s.workspace, s.name, s.slug, s.description, s.metadata, s.origin, s.agent, s.created_by_kind, \
-         s.created_by, s.created_at, s.updated_at, s.changed_at, s.archived_at, s.sequence, s.memories, s.bytes, \
-         s.versions"
+         s.created_by, s.created_at, s.updated_at, s.changed_at, s.archived_at, s.sequence, s.floor, s.memories, \
+         s.bytes, s.versions"
     };
 }
 
@@ -26,6 +26,13 @@ macro_rules! version_columns {
     () => {
         "v.id, v.memory_id, v.sequence, v.operation, v.created_at, v.author_kind, v.author, v.redacted_at, \
          v.redacted_by_kind, v.redacted_by, v.content_sha256, v.size_bytes, v.path"
+    };
+}
+
+/// Columns that `marks::mark` reads.
+macro_rules! mark_columns {
+    () => {
+        "k.store, k.sequence, k.kind, k.memory_id, k.version_id, k.created_at, k.author_kind, k.author"
     };
 }
 
@@ -134,7 +141,11 @@ statements! {
     update_store:
         "UPDATE stores SET changed_at = $3, sequence = $4, memories = $5, bytes = $6, versions = $7, name = $8, \
          description = $9, metadata = $10, updated_at = $11, archived_at = $12 WHERE workspace = $1 AND id = $2",
-    delete_store: "UPDATE stores SET deleted_at = $3 WHERE workspace = $1 AND id = $2",
+    delete_store:
+        "UPDATE stores SET deleted_at = $3, changed_at = $3, sequence = $4 WHERE workspace = $1 AND id = $2",
+    insert_mark:
+        "INSERT INTO marks (workspace, store, sequence, kind, memory_id, version_id, created_at, author_kind, author) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
     lock_workspace:
         "SELECT workspace, name, created_at, max_memories_per_store FROM workspaces WHERE workspace = $1 FOR UPDATE",
     update_workspace: "UPDATE workspaces SET name = $2, max_memories_per_store = $3 WHERE workspace = $1",
@@ -151,16 +162,16 @@ statements! {
     ),
     store_list: store_list!(""),
     store_list_of_agent: store_list!("AND s.agent = $10 "),
-    // The first column says that the store is there. $4 how much: 0 nothing, 1 the summary, 2 the content too;
+    // The first column says that the store is there, and is its sequence. $4 how much: 0 nothing, 1 the summary, 2 the content too;
     // $5 a version whose content the caller has already.
     memory_by_id: concat!(
-        "SELECT s.id, v.summary, v.encoding, CASE WHEN m.version_id IS DISTINCT FROM $5 THEN v.content END, ",
+        "SELECT s.sequence, v.summary, v.encoding, CASE WHEN m.version_id IS DISTINCT FROM $5 THEN v.content END, ",
         memory_columns!(), " FROM stores s LEFT JOIN memories m ON m.workspace = s.workspace AND m.store = s.id \
          AND m.id = $3 LEFT JOIN ", head!(), " AND $4 > 0 \
          WHERE s.workspace = $1 AND s.id = $2 AND s.deleted_at IS NULL"
     ),
     memory_by_path: concat!(
-        "SELECT s.id, v.summary, v.encoding, CASE WHEN m.version_id IS DISTINCT FROM $5 THEN v.content END, ",
+        "SELECT s.sequence, v.summary, v.encoding, CASE WHEN m.version_id IS DISTINCT FROM $5 THEN v.content END, ",
         memory_columns!(), " FROM stores s LEFT JOIN memories m ON m.workspace = s.workspace AND m.store = s.id \
          AND m.path = $3 LEFT JOIN ", head!(), " AND $4 > 0 \
          WHERE s.workspace = $1 AND s.id = $2 AND s.deleted_at IS NULL"
@@ -169,7 +180,7 @@ statements! {
         "SELECT encoding, content FROM versions WHERE workspace = $1 AND store = $2 AND id = $3",
     // $3 where to begin, $4 where to end, $5 how many, $6 how much of each.
     memory_list: concat!(
-        "SELECT s.id, m.summary, m.encoding, m.content, m.directory, NULL::bigint, ", memory_columns!(),
+        "SELECT s.sequence, m.summary, m.encoding, m.content, m.directory, NULL::bigint, ", memory_columns!(),
         " FROM stores s LEFT JOIN (\
          SELECT v.summary, v.encoding, CASE WHEN $6 > 1 THEN v.content END AS content, NULL::text AS directory, ",
         memory_columns!(), " FROM memories m LEFT JOIN ", head!(), " AND $6 > 0 \
@@ -188,7 +199,7 @@ statements! {
          WHERE m.workspace = $1 AND m.store = $2 AND m.path >= CASE WHEN w.slash > 0 \
          THEN left(w.path, $7 + w.slash - 1) || '0' ELSE w.path || U&'\\0001' END \
          AND m.path < $4 ORDER BY m.path LIMIT 1) n) ",
-        "SELECT s.id, e.summary, e.encoding, e.content, e.directory, e.beneath, e.memory, e.path, e.version_id, \
+        "SELECT s.sequence, e.summary, e.encoding, e.content, e.directory, e.beneath, e.memory, e.path, e.version_id, \
          e.content_sha256, e.size_bytes, e.created_at, e.updated_at FROM stores s LEFT JOIN (\
          SELECT v.summary, v.encoding, CASE WHEN $6 > 1 THEN v.content END AS content, \
          CASE WHEN w.slash > 0 THEN left(w.path, $7 + w.slash) END AS directory, \
@@ -201,7 +212,7 @@ statements! {
          WHERE s.workspace = $1 AND s.id = $2 AND s.deleted_at IS NULL ORDER BY e.path"
     ),
     version_by_id: concat!(
-        "SELECT s.id, v.summary, v.reason, v.encoding, CASE WHEN $4 THEN v.content END, ", version_columns!(),
+        "SELECT s.sequence, v.summary, v.reason, v.encoding, CASE WHEN $4 THEN v.content END, ", version_columns!(),
         " FROM stores s LEFT JOIN versions v ON v.workspace = s.workspace AND v.store = s.id AND v.id = $3 \
          WHERE s.workspace = $1 AND s.id = $2 AND s.deleted_at IS NULL"
     ),
@@ -209,21 +220,23 @@ statements! {
     // $3 and $4 the stretch of sequences, $5 bits of operations, $6 and $7 the author, $8 and $9 the time, $10 how
     // many, $11 with the content.
     version_list: concat!(
-        "SELECT v.store, v.summary, v.reason, v.encoding, CASE WHEN $11 THEN v.content END, ", version_columns!(),
+        "SELECT v.sequence, v.summary, v.reason, v.encoding, CASE WHEN $11 THEN v.content END, ", version_columns!(),
         " FROM versions v WHERE v.workspace = $1 AND v.store = $2 AND v.sequence >= $3 AND v.sequence < $4 \
          AND ($5::int = 0 OR ($5 >> v.operation) & 1 = 1) AND ($6::smallint IS NULL OR (v.author_kind = $6 AND v.author = $7)) \
          AND v.created_at BETWEEN $8 AND $9 ORDER BY v.sequence DESC LIMIT $10"
     ),
     version_list_of_memory: concat!(
-        "SELECT v.store, v.summary, v.reason, v.encoding, CASE WHEN $11 THEN v.content END, ", version_columns!(),
+        "SELECT v.sequence, v.summary, v.reason, v.encoding, CASE WHEN $11 THEN v.content END, ", version_columns!(),
         " FROM versions v WHERE v.workspace = $1 AND v.store = $2 AND v.sequence >= $3 AND v.sequence < $4 \
          AND ($5::int = 0 OR ($5 >> v.operation) & 1 = 1) AND ($6::smallint IS NULL OR (v.author_kind = $6 AND v.author = $7)) \
          AND v.created_at BETWEEN $8 AND $9 AND v.memory_id = $12 ORDER BY v.sequence DESC LIMIT $10"
     ),
 
     // The installation, workspaces and keys.
-    installation: "SELECT organization, first_workspace FROM installation",
-    insert_installation: "INSERT INTO installation VALUES (1, $1, $2) ON CONFLICT DO NOTHING",
+    installation: "SELECT organization, first_workspace, epoch FROM installation",
+    insert_installation:
+        "INSERT INTO installation (one, organization, first_workspace, epoch) VALUES (1, $1, $2, $3) \
+         ON CONFLICT DO NOTHING",
     insert_workspace: "INSERT INTO workspaces (workspace, name, created_at, max_memories_per_store) VALUES ($1, $2, $3, $4)",
     workspace_list: "SELECT workspace, name, created_at, max_memories_per_store FROM workspaces ORDER BY created_at, workspace",
     insert_key:
@@ -263,7 +276,13 @@ statements! {
          ORDER BY v.sequence LIMIT $5",
     delete_versions:
         "DELETE FROM versions WHERE workspace = $1 AND store = $2 AND sequence = ANY ($3::bigint[])",
-    count_down: "UPDATE stores SET versions = versions - $3 WHERE workspace = $1 AND id = $2",
+    count_down:
+        "UPDATE stores SET versions = versions - $3, floor = greatest(floor, $4) WHERE workspace = $1 AND id = $2",
+    // Old marks: those of one store together.
+    aged_marks:
+        "SELECT k.workspace, k.store, k.sequence FROM marks k WHERE k.created_at < $1 ORDER BY k.created_at LIMIT $2",
+    delete_mark: "DELETE FROM marks WHERE workspace = $1 AND store = $2 AND sequence = $3",
+    raise_floor: "UPDATE stores SET floor = greatest(floor, $3) WHERE workspace = $1 AND id = $2",
     deleted_store: "SELECT workspace, id FROM stores WHERE deleted_at IS NOT NULL ORDER BY workspace, id LIMIT 1",
     purge_memories:
         "DELETE FROM memories WHERE workspace = $1 AND store = $2 AND id = ANY (ARRAY(\
@@ -271,5 +290,9 @@ statements! {
     purge_versions:
         "DELETE FROM versions WHERE workspace = $1 AND store = $2 AND sequence = ANY (ARRAY(\
          SELECT sequence FROM versions WHERE workspace = $1 AND store = $2 ORDER BY sequence LIMIT $3))",
+    // The mark of its deletion stays for those who follow it, until retention removes that.
+    purge_marks:
+        "DELETE FROM marks WHERE workspace = $1 AND store = $2 AND sequence = ANY (ARRAY(\
+         SELECT sequence FROM marks WHERE workspace = $1 AND store = $2 AND kind <> 3 ORDER BY sequence LIMIT $3))",
     purge_store: "DELETE FROM stores WHERE workspace = $1 AND id = $2 AND deleted_at IS NOT NULL",
 }

@@ -10,9 +10,10 @@ use stele_core::key::{ApiKey, KeyHash};
 use stele_core::list::{Detail, MemoryEntry, MemoryQuery, Page, StoreFilter, StorePosition, VersionQuery};
 use stele_core::model::{Actor, Store, VersionText};
 use stele_core::storage::{
-    Answer, Change, Changed, Error, Installation, KeyRecord, KnownBodies, Lookup, MemoryRead, MemoryRef,
+    Answer, Change, Changed, Error, InStore, Installation, KeyRecord, KnownBodies, MemoryRead, MemoryRef,
     Storage, StorageError, Swept, Workspace, WorkspacePatch,
 };
+use stele_core::watch::Watches;
 use tokio::sync::Mutex;
 use tokio_util::task::TaskTracker;
 
@@ -64,6 +65,7 @@ impl PostgresStorage {
             tracker: TaskTracker::new(),
             sweeping: Mutex::default(),
             holder,
+            watches: Arc::default(),
             heads: Cache::new(HINTS),
         };
         // Made ready now, they show what would else fail at every request.
@@ -137,7 +139,7 @@ impl Storage for PostgresStorage {
         memory: MemoryRef,
         detail: Detail,
         known: Option<Arc<dyn KnownBodies>>,
-    ) -> Answer<'_, Result<Lookup<MemoryRead>, StorageError>> {
+    ) -> Answer<'_, Result<InStore<Option<MemoryRead>>, StorageError>> {
         Box::pin(async move { Ok(self.shared.memory_get((workspace, store), memory, detail, known).await?) })
     }
 
@@ -146,7 +148,7 @@ impl Storage for PostgresStorage {
         workspace: WorkspaceId,
         store: StoreId,
         query: MemoryQuery,
-    ) -> Answer<'_, Result<Option<Page<MemoryEntry>>, StorageError>> {
+    ) -> Answer<'_, Result<InStore<Page<MemoryEntry>>, StorageError>> {
         Box::pin(async move {
             let query = &query;
             let read = |c: Arc<Connected>| async move { reads::memories(&c, workspace, store, query).await };
@@ -160,7 +162,7 @@ impl Storage for PostgresStorage {
         store: StoreId,
         id: VersionId,
         full: bool,
-    ) -> Answer<'_, Result<Lookup<VersionText>, StorageError>> {
+    ) -> Answer<'_, Result<InStore<Option<VersionText>>, StorageError>> {
         Box::pin(async move {
             let read =
                 |c: Arc<Connected>| async move { reads::version(&c, workspace, store, id, full).await };
@@ -173,7 +175,7 @@ impl Storage for PostgresStorage {
         workspace: WorkspaceId,
         store: StoreId,
         query: VersionQuery,
-    ) -> Answer<'_, Result<Option<Page<VersionText>>, StorageError>> {
+    ) -> Answer<'_, Result<InStore<Page<VersionText>>, StorageError>> {
         Box::pin(async move { Ok(self.shared.version_list(workspace, store, &query).await?) })
     }
 
@@ -267,5 +269,8 @@ impl Storage for PostgresStorage {
             };
             Ok(self.shared.points.read(read).await?)
         })
+    }
+    fn watches(&self) -> &Arc<Watches> {
+        &self.shared.watches
     }
 }

@@ -7,6 +7,7 @@ use stele_core::id::{StoreId, WorkspaceId};
 use stele_core::retention::{Standing, cutoff, expired};
 use stele_core::storage::Swept;
 use stele_core::time::Timestamp;
+use tokio_postgres::types::ToSql;
 
 use crate::connect::Connected;
 use crate::fault::{Fault, Stop};
@@ -24,6 +25,8 @@ const LOOK: Duration = Duration::from_millis(100);
 const STORES: i64 = 500;
 /// Old versions looked at in one transaction.
 const VERSIONS: i64 = 500;
+/// Old marks looked at in one transaction.
+const MARKS: i64 = 200;
 /// Rows of a deleted store removed in one transaction.
 const ROWS: i64 = 500;
 
@@ -68,6 +71,7 @@ impl Shared {
         let mut swept = Swept::default();
         if versions {
             swept.versions = self.sweep_versions().await?;
+            while self.sweep_marks().await? {}
         }
         while let Some(purged) = self.purge_slice().await? {
             swept.stores += u64::from(purged);
@@ -162,12 +166,45 @@ impl Shared {
         }
         if !gone.is_empty() {
             client.execute(&statements.delete_versions, &[&workspace, &store, &gone]).await?;
-            let count = signed(gone.len() as u64);
-            client.execute(&statements.count_down, &[&workspace, &store, &count]).await?;
+            let (count, newest) = (signed(gone.len() as u64), gone.last().copied().unwrap_or_default());
+            client.execute(&statements.count_down, &[&workspace, &store, &count, &newest]).await?;
         }
         let full = looked.len() as i64 == VERSIONS;
         tx.commit().await?;
         Ok((gone.len() as u64, last.filter(|_| full)))
+    }
+
+    /// Removes some marks that are older than versions are kept; false once none is left, or another process sweeps.
+    async fn sweep_marks(&self) -> Result<bool, Stop> {
+        let old = cutoff(self.clock.now(), &self.limits).as_micros();
+        let tx = self.begin().await?;
+        let (client, statements) = (&tx.connected().client, &tx.connected().statements);
+        let aged = client.query(&statements.aged_marks, &[&old, &MARKS]).await?;
+        let Some(first) = aged.first() else {
+            tx.commit().await?;
+            return Ok(false);
+        };
+        let place = |row| -> Result<(WorkspaceId, StoreId, i64), Fault> {
+            let c = &mut Cursor::new(row);
+            Ok((c.col()?, c.col()?, c.take()?))
+        };
+        // One store a transaction, its row locked first as by every writer.
+        let (workspace, store, _) = place(first)?;
+        client.query_opt(&statements.lock_store, &[&Col(workspace), &Col(store)]).await?;
+        if !renew(tx.connected(), self.holder).await? {
+            tx.commit().await?;
+            return Ok(false);
+        }
+        for row in &aged {
+            let (_, of, sequence) = place(row)?;
+            if of == store {
+                let parameters: [&(dyn ToSql + Sync); 3] = [&Col(workspace), &Col(store), &sequence];
+                client.execute(&statements.delete_mark, &parameters).await?;
+                client.execute(&statements.raise_floor, &parameters).await?;
+            }
+        }
+        tx.commit().await?;
+        Ok(true)
     }
 
     /// Removes some rows of a deleted store; `None` if there is none, else whether all of it is gone now.
@@ -187,7 +224,7 @@ impl Shared {
         let (workspace, store): (WorkspaceId, StoreId) = (c.col()?, c.col()?);
         let (workspace, store) = (Col(workspace), Col(store));
         let mut emptied = true;
-        for statement in [&statements.purge_memories, &statements.purge_versions] {
+        for statement in [&statements.purge_memories, &statements.purge_versions, &statements.purge_marks] {
             let removed = client.execute(statement, &[&workspace, &store, &ROWS]).await?;
             emptied &= removed < ROWS.unsigned_abs();
         }

@@ -20,7 +20,10 @@ impl Shared {
         let connected = tx.connected();
         let statement = &connected.statements.insert_installation;
         // A second process waits here for the first one's COMMIT, and then inserts nothing.
-        let won = connected.client.execute(statement, &[&Col(organization), &Col(workspace.id)]).await? == 1;
+        let new = Installation::new(organization, workspace.id);
+        let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 3] =
+            [&Col(new.organization), &Col(new.first_workspace), &Col(new.epoch)];
+        let won = connected.client.execute(statement, &parameters).await? == 1;
         if won {
             insert_workspace(connected, workspace).await?;
             insert_key(connected, key).await?;
@@ -112,7 +115,7 @@ pub(crate) async fn installation(connected: &Connected) -> Result<Option<Install
     let row = connected.client.query_opt(&connected.statements.installation, &[]).await?;
     row.map(|row| {
         let c = &mut Cursor::new(&row);
-        Ok(Installation { organization: c.col()?, first_workspace: c.col()? })
+        Ok(Installation { organization: c.col()?, first_workspace: c.col()?, epoch: c.col()? })
     })
     .transpose()
 }

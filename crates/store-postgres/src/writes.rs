@@ -215,11 +215,13 @@ pub(crate) async fn update_store<'a>(place: &Place<'a>, now: &'a Store) -> Execu
     .await
 }
 
-pub(crate) async fn delete_store<'a>(place: &Place<'a>, at: Timestamp) -> Executed<'a> {
+pub(crate) async fn delete_store<'a>(place: &Place<'a>, at: Timestamp, sequence: u64) -> Executed<'a> {
     let Place { connected, workspace, store } = *place;
     send(async move {
         let statement = &connected.statements.delete_store;
-        connected.client.execute(statement, &[&Col(workspace), &Col(store), &at.as_micros()]).await
+        let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
+            [&Col(workspace), &Col(store), &at.as_micros(), &signed(sequence)];
+        connected.client.execute(statement, &parameters).await
     })
     .await
 }

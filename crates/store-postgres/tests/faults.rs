@@ -243,5 +243,5 @@ async fn a_failure_of_one_command_touches_only_itself() {
     let read = text(&server, &store, MemoryRef::Id(memory.id)).await;
     assert!(matches!(read, Err(StorageError::Corrupt(_))), "{read:?}");
     let missing = change(&server, &store, update(memory.id, "new", Some("stale"))).await;
-    assert!(matches!(missing, Err(Error::Refused(Refusal::ContentChanged { .. }))));
+    assert!(matches!(missing, Err(Error::Refused { refusal: Refusal::ContentChanged { .. }, .. })));
 }

@@ -45,7 +45,10 @@ async fn of_twenty_writers_with_one_precondition_over_two_servers_one_wins_every
         let answers = at_once(jobs).await;
         assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1, "round {round}");
         for answer in answers.into_iter().filter_map(Result::err) {
-            assert!(matches!(answer, Error::Refused(Refusal::ContentChanged { .. })), "{answer:?}");
+            assert!(
+                matches!(answer, Error::Refused { refusal: Refusal::ContentChanged { .. }, .. }),
+                "{answer:?}"
+            );
         }
         let seen = at_once(servers.iter().cloned().map(|server| {
             let store = store.clone();

@@ -28,7 +28,7 @@ pub enum Damage {
         /// The memory.
         memory: MemoryId,
     },
-    /// A store's counters are not what its memories and versions come to.
+    /// A store's counters are not what its memories, versions and marks come to.
     Counters {
         /// The store.
         store: StoreId,
@@ -123,7 +123,10 @@ fn counters(connection: &Connection) -> Sql<Vec<Damage>> {
          LEFT JOIN (SELECT store, count(*) n, sum(size_bytes) bytes FROM memories GROUP BY store) m ON m.store = s.store \
          LEFT JOIN (SELECT store, count(*) n, max(sequence) newest FROM versions WHERE store IS NOT NULL GROUP BY store) v ON v.store = s.store \
          WHERE s.deleted_at IS NULL AND (s.memories <> ifnull(m.n, 0) OR s.bytes <> ifnull(m.bytes, 0) \
-         OR s.versions <> ifnull(v.n, 0) OR s.sequence < ifnull(v.newest, 0))",
+         OR s.versions <> ifnull(v.n, 0) OR s.sequence < ifnull(v.newest, 0) OR s.sequence < s.floor \
+         OR s.sequence - s.floor <> \
+         (SELECT count(*) FROM versions f WHERE f.store = s.store AND f.sequence > s.floor) \
+         + (SELECT count(*) FROM marks k WHERE k.store = s.id AND k.sequence > s.floor))",
     )?;
     crate::rows::all(&mut statement, [], |row| {
         Ok(Damage::Counters { store: row.get::<_, Col<StoreId>>(0)?.0 })

@@ -9,14 +9,15 @@ use stele_core::dump::{Dump, Load, StorePlace, Stored, Totals, VersionRow};
 use stele_core::hash::Sha256;
 use stele_core::id::{KeyId, MemoryId, StoreId, WorkspaceId};
 use stele_core::key::KeyHash;
-use stele_core::model::{Memory, Store};
+use stele_core::model::{Mark, Memory, Store};
 use stele_core::storage::{Installation, KeyRecord, StorageError, Workspace};
 
 use crate::fault::Fault;
 use crate::lock::{Locked, lock};
+use crate::marks::{self, insert_mark};
 use crate::open::{FILE, OpenError, make_data_dir, open_writer};
 use crate::rows::{self, Col, Cursor, Sql, actor_columns};
-use crate::storage::{insert_key, insert_workspace, installation};
+use crate::storage::{insert_installation, insert_key, insert_workspace, installation};
 use crate::writes::insert_store;
 
 fn failed(error: rusqlite::Error) -> StorageError {
@@ -45,7 +46,7 @@ impl SqliteDump {
 
     fn number(&self, (workspace, store): StorePlace) -> Result<i64, StorageError> {
         let found = crate::reads::store_number(&self.connection, workspace, store).map_err(failed)?;
-        found.ok_or_else(|| StorageError::Corrupt(format!("of store {store}")))
+        found.map(|(number, _)| number).ok_or_else(|| StorageError::Corrupt(format!("of store {store}")))
     }
 }
 
@@ -66,6 +67,10 @@ impl Dump for SqliteDump {
                 stores: count("stores", "WHERE t.deleted_at IS NULL")?,
                 memories: count("memories", live)?,
                 versions: count("versions", live)?,
+                marks: count(
+                    "marks",
+                    "WHERE EXISTS (SELECT 1 FROM stores s WHERE s.id = t.store AND s.deleted_at IS NULL)",
+                )?,
             })
         };
         totals().map_err(failed)
@@ -133,6 +138,16 @@ impl Dump for SqliteDump {
         rows::all(&mut statement, params![number, after, sql_limit(limit)], read).map_err(failed)
     }
 
+    fn marks(&mut self, place: StorePlace, after: u64, limit: usize) -> Result<Vec<Mark>, StorageError> {
+        let sql = format!(
+            "SELECT {} FROM marks m WHERE m.store = ? AND m.sequence > ? ORDER BY m.sequence LIMIT ?",
+            marks::MARK
+        );
+        let mut statement = self.connection.prepare_cached(&sql).map_err(failed)?;
+        let read = |row: &rusqlite::Row<'_>| marks::mark(&mut Cursor::new(row));
+        rows::all(&mut statement, params![Col(place.1), after, sql_limit(limit)], read).map_err(failed)
+    }
+
     fn memories(
         &mut self,
         place: StorePlace,
@@ -196,10 +211,11 @@ impl SqliteLoad {
         let counters = store.counters;
         self.connection()
             .prepare_cached(
-                "UPDATE stores SET sequence = ?, memories = ?, bytes = ?, versions = ? WHERE id = ?",
+                "UPDATE stores SET sequence = ?, floor = ?, memories = ?, bytes = ?, versions = ? WHERE id = ?",
             )?
             .execute(params![
                 counters.sequence,
+                counters.floor,
                 counters.memories,
                 counters.bytes,
                 counters.versions,
@@ -282,6 +298,10 @@ impl Load for SqliteLoad {
         rows.iter().try_for_each(|row| self.keep_version(number, row)).map_err(failed)
     }
 
+    fn marks(&mut self, place: StorePlace, rows: &[Mark]) -> Result<(), StorageError> {
+        rows.iter().try_for_each(|row| insert_mark(self.connection(), place.0, row)).map_err(failed)
+    }
+
     fn memories(&mut self, place: StorePlace, rows: &[Memory]) -> Result<(), StorageError> {
         let number = self.number(place.1).map_err(failed)?;
         rows.iter().try_for_each(|row| self.keep_memory(number, row))
@@ -289,12 +309,7 @@ impl Load for SqliteLoad {
 
     fn finish(mut self: Box<Self>, installation: Installation) -> Result<(), StorageError> {
         let connection = self.connection.take().expect("finished once");
-        connection
-            .execute(
-                "INSERT INTO installation VALUES (1, ?, ?)",
-                params![Col(installation.organization), Col(installation.first_workspace)],
-            )
-            .map_err(failed)?;
+        insert_installation(&connection, installation).map_err(failed)?;
         connection.execute_batch("COMMIT").map_err(failed)?;
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(failed)?;
         // The last connection takes the log with it when it closes.

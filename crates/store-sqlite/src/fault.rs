@@ -40,8 +40,8 @@ impl From<Fault> for StorageError {
 /// Why a write did not happen: it touches only itself.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// A rule refuses it.
-    Refused(Refusal),
+    /// A rule refuses it; with the sequence of the store, where that is there.
+    Refused(Refusal, Option<u64>),
     /// The disk has no room for it.
     Full,
     /// A failure.
@@ -53,14 +53,14 @@ impl Stop {
     pub(crate) fn sqlite(&self) -> Option<&rusqlite::Error> {
         match self {
             Self::Fault(Fault::Sqlite(error)) => Some(error),
-            Self::Fault(Fault::Damaged(_)) | Self::Refused(_) | Self::Full => None,
+            Self::Fault(Fault::Damaged(_)) | Self::Refused(..) | Self::Full => None,
         }
     }
 }
 
 impl From<Refusal> for Stop {
     fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
+        Self::Refused(refusal, None)
     }
 }
 
@@ -79,7 +79,7 @@ impl From<rusqlite::Error> for Stop {
 impl From<Stop> for Error {
     fn from(stop: Stop) -> Self {
         match stop {
-            Stop::Refused(refusal) => Self::Refused(refusal),
+            Stop::Refused(refusal, sequence) => Self::refused(refusal, sequence),
             Stop::Full => Self::Failed(StorageError::Full),
             Stop::Fault(fault) => Self::Failed(fault.into()),
         }

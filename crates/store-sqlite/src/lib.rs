@@ -9,6 +9,7 @@ mod dump;
 mod fault;
 mod gaps;
 mod lock;
+mod marks;
 mod migrate;
 mod open;
 mod queue;

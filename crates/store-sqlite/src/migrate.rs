@@ -6,8 +6,11 @@ use stele_core::hash::Sha256;
 use crate::open::OpenError;
 
 /// All migrations, oldest first; the number is the place in this list, from 1.
-const MIGRATIONS: &[&str] =
-    &[include_str!("../migrations/0001_start.sql"), include_str!("../migrations/0002_caps_and_filters.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001_start.sql"),
+    include_str!("../migrations/0002_caps_and_filters.sql"),
+    include_str!("../migrations/0003_feed.sql"),
+];
 
 /// Brings the schema up to date. Returns whether the database was empty before.
 ///

@@ -10,7 +10,7 @@ use stele_core::list::{
 };
 use stele_core::model::{Memory, Status, Store, VersionText};
 use stele_core::path::PathPrefix;
-use stele_core::storage::{KnownBodies, Lookup, MemoryRead, MemoryRef};
+use stele_core::storage::{At, InStore, KnownBodies, MemoryRead, MemoryRef};
 use stele_core::text::Summary;
 
 use crate::content::decode;
@@ -18,11 +18,17 @@ use crate::fault::Fault;
 use crate::rows::{self, Col, Cursor, Sql, actor_columns, operation_number};
 use crate::writes::end_of;
 
-/// The row number of a store that the workspace has.
-pub(crate) fn store_number(connection: &Connection, workspace: WorkspaceId, id: StoreId) -> Sql<Option<i64>> {
+/// The row number of a store that the workspace has, and its sequence.
+pub(crate) fn store_number(
+    connection: &Connection,
+    workspace: WorkspaceId,
+    id: StoreId,
+) -> Sql<Option<(i64, u64)>> {
     connection
-        .prepare_cached("SELECT store FROM stores WHERE id = ? AND workspace = ? AND deleted_at IS NULL")?
-        .query_row(params![Col(id), Col(workspace)], |row| row.get(0))
+        .prepare_cached(
+            "SELECT store, sequence FROM stores WHERE id = ? AND workspace = ? AND deleted_at IS NULL",
+        )?
+        .query_row(params![Col(id), Col(workspace)], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()
 }
 
@@ -88,8 +94,9 @@ pub(crate) fn memory(
     which: &MemoryRef,
     detail: Detail,
     known: Option<Arc<dyn KnownBodies>>,
-) -> Result<Lookup<MemoryRead>, Fault> {
-    let Some(number) = store_number(connection, workspace, store)? else { return Ok(Lookup::NoStore) };
+) -> Result<InStore<Option<MemoryRead>>, Fault> {
+    let Some((number, sequence)) = store_number(connection, workspace, store)? else { return Ok(None) };
+    let at = |value| Ok(Some(At { sequence, value }));
     let read = |row: &rusqlite::Row<'_>| rows::memory(&mut Cursor::new(row), store);
     let found = match which {
         MemoryRef::Id(id) => connection
@@ -105,12 +112,12 @@ pub(crate) fn memory(
             ))?
             .query_row(params![number, path.as_str()], read),
     };
-    let Some((memory, head)) = found.optional()? else { return Ok(Lookup::Missing) };
+    let Some((memory, head)) = found.optional()? else { return at(None) };
     if let Some(body) = known.and_then(|known| known.body(memory.version)) {
-        return Ok(Lookup::Found(MemoryRead::Known(body)));
+        return at(Some(MemoryRead::Known(body)));
     }
     let (summary, content) = texts(connection, &memory, head, detail)?;
-    Ok(Lookup::Found(MemoryRead::Read { memory, summary, content }))
+    at(Some(MemoryRead::Read { memory, summary, content }))
 }
 
 /// The texts of a head, as far as they are asked for.
@@ -157,8 +164,8 @@ pub(crate) fn memories(
     workspace: WorkspaceId,
     store: StoreId,
     query: &MemoryQuery,
-) -> Result<Option<Page<MemoryEntry>>, Fault> {
-    let Some(number) = store_number(connection, workspace, store)? else { return Ok(None) };
+) -> Result<InStore<Page<MemoryEntry>>, Fault> {
+    let Some((number, sequence)) = store_number(connection, workspace, store)? else { return Ok(None) };
     let mut from = match &query.after {
         None => From::Above(query.prefix.as_str().to_owned()),
         Some(directory) if directory.ends_with('/') => From::At(end_of(directory)),
@@ -175,7 +182,7 @@ pub(crate) fn memories(
             None => break,
         }
     }
-    Ok(Some(Page::cut(entries, query.limit)))
+    Ok(Some(At { sequence, value: Page::cut(entries, query.limit) }))
 }
 
 /// Where a walk over paths begins.
@@ -244,17 +251,15 @@ pub(crate) fn version(
     store: StoreId,
     id: VersionId,
     full: bool,
-) -> Result<Lookup<VersionText>, Fault> {
-    let Some(number) = store_number(connection, workspace, store)? else { return Ok(Lookup::NoStore) };
+) -> Result<InStore<Option<VersionText>>, Fault> {
+    let Some((number, sequence)) = store_number(connection, workspace, store)? else { return Ok(None) };
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {}, {VERSION_TEXTS} FROM versions v WHERE v.id = ? AND v.store = ?",
         rows::VERSION
     ))?;
     let mut found = statement.query(params![Col(id), number])?;
-    match found.next()? {
-        Some(row) => Ok(Lookup::Found(version_text(row, store, full)?)),
-        None => Ok(Lookup::Missing),
-    }
+    let value = found.next()?.map(|row| version_text(row, store, full)).transpose()?;
+    Ok(Some(At { sequence, value }))
 }
 
 fn version_text(row: &rusqlite::Row<'_>, store: StoreId, full: bool) -> Result<VersionText, Fault> {
@@ -322,18 +327,4 @@ pub(crate) fn versions(
         items.push(version_text(row, store, stretch.full)?);
     }
     Ok(items)
-}
-
-/// The store's row number and the highest sequence given out.
-pub(crate) fn newest_sequence(
-    connection: &Connection,
-    workspace: WorkspaceId,
-    id: StoreId,
-) -> Sql<Option<(i64, i64)>> {
-    connection
-        .prepare_cached(
-            "SELECT store, sequence FROM stores WHERE id = ? AND workspace = ? AND deleted_at IS NULL",
-        )?
-        .query_row(params![Col(id), Col(workspace)], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()
 }

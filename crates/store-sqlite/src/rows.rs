@@ -5,7 +5,7 @@ use rusqlite::{Row, Statement};
 use stele_core::access::{Grant, Permissions, Role};
 use stele_core::hash::Sha256;
 use stele_core::id::{
-    AgentId, KeyId, MemoryId, OrganizationId, ServiceAccountId, SessionId, StoreId, UserId, VersionId,
+    AgentId, Epoch, KeyId, MemoryId, OrganizationId, ServiceAccountId, SessionId, StoreId, UserId, VersionId,
     WorkspaceId,
 };
 use stele_core::key::{ApiKey, Contract};
@@ -35,7 +35,7 @@ macro_rules! blob {
     )*};
 }
 
-blob!(OrganizationId WorkspaceId StoreId MemoryId VersionId KeyId AgentId);
+blob!(OrganizationId WorkspaceId StoreId MemoryId VersionId KeyId AgentId Epoch);
 
 impl FromSql for Col<Sha256> {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
@@ -112,7 +112,8 @@ pub(crate) fn actor_columns(actor: Actor) -> (i64, [u8; 16]) {
     }
 }
 
-fn actor(kind: i64, id: [u8; 16]) -> Sql<Actor> {
+/// The actor in two columns.
+pub(crate) fn actor(kind: i64, id: [u8; 16]) -> Sql<Actor> {
     match kind {
         1 => Ok(Actor::ApiKey(KeyId::from_bytes(id))),
         2 => Ok(Actor::Session(SessionId::from_bytes(id))),
@@ -161,7 +162,7 @@ impl<'r, 's> Cursor<'r, 's> {
 /// Columns that [`store`] reads.
 pub(crate) const STORE: &str = "s.store, s.id, s.workspace, s.name, s.slug, s.description, s.metadata, s.origin, \
      s.agent, s.created_by_kind, s.created_by, s.created_at, s.updated_at, s.changed_at, s.archived_at, \
-     s.sequence, s.memories, s.bytes, s.versions";
+     s.sequence, s.floor, s.memories, s.bytes, s.versions";
 
 /// A store and its row number.
 pub(crate) fn store(row: &Row<'_>) -> Sql<(i64, Store)> {
@@ -183,6 +184,7 @@ pub(crate) fn store(row: &Row<'_>) -> Sql<(i64, Store)> {
         archived_at: c.maybe()?,
         counters: Counters {
             sequence: c.take()?,
+            floor: c.take()?,
             memories: c.take()?,
             bytes: c.take()?,
             versions: c.take()?,

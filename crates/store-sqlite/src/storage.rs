@@ -14,10 +14,11 @@ use stele_core::limits::Limits;
 use stele_core::list::{Detail, MemoryEntry, MemoryQuery, Page, StoreFilter, StorePosition, VersionQuery};
 use stele_core::model::{Actor, Store, VersionText};
 use stele_core::storage::{
-    Answer, Change, Changed, Error, Installation, KeyRecord, KnownBodies, Lookup, MemoryRead, MemoryRef,
+    Answer, At, Change, Changed, Error, InStore, Installation, KeyRecord, KnownBodies, MemoryRead, MemoryRef,
     Storage, StorageError, Swept, Workspace, WorkspacePatch,
 };
 use stele_core::text::Content;
+use stele_core::watch::Watches;
 use store_codec::Compression;
 
 use crate::content::{LARGE_BYTES, encode};
@@ -42,6 +43,7 @@ pub struct SqliteStorage {
     readers: Readers,
     writer_thread: Mutex<Option<JoinHandle<()>>>,
     shared: Arc<Shared>,
+    watches: Arc<Watches>,
     new: bool,
     _locked: Locked,
 }
@@ -92,6 +94,7 @@ impl SqliteStorage {
             readers,
             writer_thread: Mutex::new(Some(thread)),
             shared: Arc::new(shared),
+            watches: Arc::default(),
             new,
             _locked: locked,
         }))
@@ -156,6 +159,17 @@ impl SqliteStorage {
         Ok(removed)
     }
 
+    async fn sweep_marks(&self) -> Result<(), StorageError> {
+        let now = self.shared.clock.now();
+        let mut done = false;
+        while !done {
+            let shared = self.shared.clone();
+            let work = move |c: &Connection| sweep::remove_marks(c, now, &shared.limits);
+            done = self.writer.write(Lane::Background, Needs::default(), work).await?;
+        }
+        Ok(())
+    }
+
     /// Gives the space of what was removed back to the database.
     async fn reclaim(&self) -> Result<(), StorageError> {
         let needs = Needs { room: true, scrub: false };
@@ -189,15 +203,17 @@ impl SqliteStorage {
         workspace: WorkspaceId,
         store: StoreId,
         query: VersionQuery,
-    ) -> Result<Option<Page<VersionText>>, StorageError> {
-        let newest = self.readers.read(move |c| Ok(reads::newest_sequence(c, workspace, store)?)).await?;
-        let Some((number, newest)) = newest else { return Ok(None) };
+    ) -> Result<InStore<Page<VersionText>>, StorageError> {
+        let newest = self.readers.read(move |c| Ok(reads::store_number(c, workspace, store)?)).await?;
+        let Some((number, sequence)) = newest else { return Ok(None) };
+        let newest = i64::try_from(sequence).unwrap_or(i64::MAX - 1);
+        let page = |items| Ok(Some(At { sequence, value: Page::cut(items, query.limit) }));
         let mut before =
             query.before.map_or(i64::MAX, |b| i64::try_from(b).unwrap_or(i64::MAX)).min(newest + 1);
         let mut authors = query.filter.authors.iter();
         let first = authors.next();
         if authors.any(|other| Some(other) != first) {
-            return Ok(Some(Page::cut(Vec::new(), query.limit)));
+            return page(Vec::new());
         }
         let mut items = Vec::new();
         // A memory's versions are found by its own index; else a snapshot looks through so many and no more.
@@ -209,7 +225,7 @@ impl SqliteStorage {
             items.extend(self.readers.read(move |c| reads::versions(c, number, store, &filter, part)).await?);
             before = from;
         }
-        Ok(Some(Page::cut(items, query.limit)))
+        page(items)
     }
 }
 
@@ -275,12 +291,21 @@ pub(crate) fn insert_key(connection: &Connection, record: &KeyRecord) -> Sql<()>
     Ok(())
 }
 
+/// Keeps the one installation.
+pub(crate) fn insert_installation(connection: &Connection, new: Installation) -> Sql<()> {
+    connection.execute(
+        "INSERT INTO installation (one, organization, first_workspace, epoch) VALUES (1, ?, ?, ?)",
+        params![Col(new.organization), Col(new.first_workspace), Col(new.epoch)],
+    )?;
+    Ok(())
+}
+
 pub(crate) fn installation(connection: &Connection) -> Sql<Option<Installation>> {
     connection
-        .prepare_cached("SELECT organization, first_workspace FROM installation")?
+        .prepare_cached("SELECT organization, first_workspace, epoch FROM installation")?
         .query_row([], |row| {
             let c = &mut Cursor::new(row);
-            Ok(Installation { organization: c.col()?, first_workspace: c.col()? })
+            Ok(Installation { organization: c.col()?, first_workspace: c.col()?, epoch: c.col()? })
         })
         .optional()
 }
@@ -334,7 +359,7 @@ impl Storage for SqliteStorage {
         memory: MemoryRef,
         detail: Detail,
         known: Option<Arc<dyn KnownBodies>>,
-    ) -> Answer<'_, Result<Lookup<MemoryRead>, StorageError>> {
+    ) -> Answer<'_, Result<InStore<Option<MemoryRead>>, StorageError>> {
         Box::pin(self.readers.read(move |c| reads::memory(c, workspace, store, &memory, detail, known)))
     }
 
@@ -343,7 +368,7 @@ impl Storage for SqliteStorage {
         workspace: WorkspaceId,
         store: StoreId,
         query: MemoryQuery,
-    ) -> Answer<'_, Result<Option<Page<MemoryEntry>>, StorageError>> {
+    ) -> Answer<'_, Result<InStore<Page<MemoryEntry>>, StorageError>> {
         Box::pin(self.readers.read(move |c| reads::memories(c, workspace, store, &query)))
     }
 
@@ -353,7 +378,7 @@ impl Storage for SqliteStorage {
         store: StoreId,
         id: VersionId,
         full: bool,
-    ) -> Answer<'_, Result<Lookup<VersionText>, StorageError>> {
+    ) -> Answer<'_, Result<InStore<Option<VersionText>>, StorageError>> {
         Box::pin(self.readers.read(move |c| reads::version(c, workspace, store, id, full)))
     }
 
@@ -362,7 +387,7 @@ impl Storage for SqliteStorage {
         workspace: WorkspaceId,
         store: StoreId,
         query: VersionQuery,
-    ) -> Answer<'_, Result<Option<Page<VersionText>>, StorageError>> {
+    ) -> Answer<'_, Result<InStore<Page<VersionText>>, StorageError>> {
         Box::pin(self.versions(workspace, store, query))
     }
 
@@ -380,11 +405,8 @@ impl Storage for SqliteStorage {
             if let Some(there) = installation(c)? {
                 return Ok(there);
             }
-            let new = Installation { organization, first_workspace: workspace.id };
-            c.execute(
-                "INSERT INTO installation VALUES (1, ?, ?)",
-                params![Col(organization), Col(workspace.id)],
-            )?;
+            let new = Installation::new(organization, workspace.id);
+            insert_installation(c, new)?;
             insert_workspace(c, &workspace)?;
             insert_key(c, &key)?;
             Ok(new)
@@ -449,6 +471,7 @@ impl Storage for SqliteStorage {
     fn sweep(&self) -> Answer<'_, Result<Swept, StorageError>> {
         Box::pin(async {
             let swept = Swept { versions: self.sweep_versions().await?, stores: self.purge_stores().await? };
+            self.sweep_marks().await?;
             self.reclaim().await?;
             Ok(swept)
         })
@@ -472,5 +495,9 @@ impl Storage for SqliteStorage {
                 .optional()
                 .map(|_| ())?)
         }))
+    }
+
+    fn watches(&self) -> &Arc<Watches> {
+        &self.watches
     }
 }

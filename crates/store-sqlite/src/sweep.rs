@@ -83,9 +83,34 @@ fn remove_one(connection: &Connection, candidate: Candidate, now: Timestamp, lim
     }
     connection.prepare_cached(&husk("version = ?"))?.execute([candidate.number])?;
     connection
-        .prepare_cached("UPDATE stores SET versions = versions - 1 WHERE store = ?")?
-        .execute([store])?;
+        .prepare_cached("UPDATE stores SET versions = versions - 1, floor = max(floor, ?) WHERE store = ?")?
+        .execute([sequence, store])?;
     Ok(true)
+}
+
+/// Removes marks that are older than versions are kept, as far as one slice reaches; true once none is left.
+pub(crate) fn remove_marks(connection: &Connection, now: Timestamp, limits: &Limits) -> Result<bool, Stop> {
+    let began = Instant::now();
+    let old = cutoff(now, limits).as_micros();
+    while began.elapsed() < SLICE {
+        let newest: Vec<(i64, Vec<u8>, i64)> = crate::rows::all(
+            &mut *connection.prepare_cached(
+                "SELECT mark, store, sequence FROM marks WHERE created_at < ? ORDER BY created_at LIMIT ?",
+            )?,
+            params![old, STEP],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+        )?;
+        if newest.is_empty() {
+            return Ok(true);
+        }
+        for (mark, store, sequence) in newest {
+            connection
+                .prepare_cached("UPDATE stores SET floor = max(floor, ?) WHERE id = ?")?
+                .execute(params![sequence, store])?;
+            connection.prepare_cached("DELETE FROM marks WHERE mark = ?")?.execute([mark])?;
+        }
+    }
+    Ok(false)
 }
 
 /// When the memory was deleted: the time of its newest version, if that is a deletion.
@@ -134,6 +159,10 @@ pub(crate) fn purge(connection: &Connection) -> Result<Purge, Stop> {
         "DELETE FROM memories WHERE memory IN (SELECT memory FROM memories WHERE store = ? LIMIT ?)"
             .to_owned(),
         husk("version IN (SELECT version FROM versions WHERE store = ? LIMIT ?)"),
+        // The mark of its deletion stays for those who follow it, until retention removes that.
+        "DELETE FROM marks WHERE mark IN (SELECT mark FROM marks WHERE kind <> 3 \
+         AND store = (SELECT id FROM stores WHERE store = ?) LIMIT ?)"
+            .to_owned(),
     ];
     for step in steps {
         let mut statement = connection.prepare_cached(&step)?;

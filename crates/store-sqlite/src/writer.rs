@@ -86,7 +86,7 @@ impl From<Fail> for StorageError {
     fn from(fail: Fail) -> Self {
         match stele_core::storage::Error::from(fail) {
             stele_core::storage::Error::Failed(error) => error,
-            stele_core::storage::Error::Refused(refusal) => StorageError::Internal(Box::new(refusal)),
+            stele_core::storage::Error::Refused { refusal, .. } => StorageError::Internal(Box::new(refusal)),
         }
     }
 }

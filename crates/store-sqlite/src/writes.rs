@@ -18,6 +18,7 @@ use stele_core::text::{Content, SlugSearch, Summary};
 
 use crate::content::{Encoded, decode};
 use crate::fault::{Fault, Stop};
+use crate::marks::insert_mark;
 use crate::rows::{self, Col, Cursor, Sql, actor_columns};
 
 /// Contents by their hash, as they are to be stored: made before the writer thread is asked.
@@ -108,18 +109,20 @@ pub(crate) fn change(
     env: &Env<'_>,
 ) -> Result<Changed, Stop> {
     let (number, situation) = load(connection, change)?;
-    let decision = decide(&situation, change.store, &change.command, &env.context(change.actor))?;
+    let decided = decide(&situation, change.store, &change.command, &env.context(change.actor));
+    let sequence = situation.store.as_ref().map(|store| store.counters.sequence);
+    let decision = decided.map_err(|refusal| Stop::Refused(refusal, sequence))?;
     // After the rules: what changes nothing or is refused needs no room.
     if !decision.writes.is_empty() && !env.room && !change.command.makes_room() {
         return Err(Stop::Full);
     }
-    let target = Target { connection, store: number, contents };
+    let target = Target { connection, workspace: change.workspace, store: number, contents };
     target.apply(decision.writes)?;
     let content = match (&decision.outcome, change.with_content) {
         (Outcome::Memory(current), true) => Some(content_of(connection, &current.memory)?),
         _ => None,
     };
-    Ok(Changed { outcome: decision.outcome, content })
+    Ok(Changed { outcome: decision.outcome, content, sequence: decision.sequence })
 }
 
 /// The store's row number (0 if there is none) and what matters for the command.
@@ -241,6 +244,7 @@ fn content_of(connection: &Connection, memory: &Memory) -> Result<Bytes, Fault> 
 /// Where writes go.
 struct Target<'a> {
     connection: &'a Connection,
+    workspace: WorkspaceId,
     store: i64,
     contents: &'a Contents,
 }
@@ -282,11 +286,14 @@ impl Target<'_> {
                             self.store
                         ])?;
                 }
-                Write::DeleteStore(at) => {
+                Write::DeleteStore { at, sequence } => {
                     self.connection
-                        .prepare_cached("UPDATE stores SET deleted_at = ? WHERE store = ?")?
-                        .execute(params![Col(at), self.store])?;
+                        .prepare_cached(
+                            "UPDATE stores SET deleted_at = ?1, changed_at = ?1, sequence = ?2 WHERE store = ?3",
+                        )?
+                        .execute(params![Col(at), sequence, self.store])?;
                 }
+                Write::Mark(mark) => insert_mark(self.connection, self.workspace, &mark)?,
             }
         }
         Ok(())
@@ -296,7 +303,7 @@ impl Target<'_> {
         self.connection
             .prepare_cached(
                 "UPDATE stores SET name = ?, description = ?, metadata = ?, updated_at = ?, changed_at = ?, \
-                 archived_at = ? WHERE store = ?",
+                 archived_at = ?, sequence = ? WHERE store = ?",
             )?
             .execute(params![
                 store.name.as_str(),
@@ -305,6 +312,7 @@ impl Target<'_> {
                 Col(store.updated_at),
                 Col(store.changed_at),
                 store.archived_at.map(Col),
+                store.counters.sequence,
                 self.store
             ])?;
         Ok(())

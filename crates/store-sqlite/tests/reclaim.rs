@@ -11,7 +11,7 @@ use stele_core::limits::Limits;
 use stele_core::list::{Detail, VersionFilter, VersionQuery};
 use stele_core::model::Actor;
 use stele_core::path::MemoryPath;
-use stele_core::storage::{Change, Lookup, MemoryRead, MemoryRef, Storage};
+use stele_core::storage::{At, Change, MemoryRead, MemoryRef, Storage};
 use stele_core::text::{Content, Description, MetadataPatch, Name, Summary};
 use store_sqlite::{Config, SqliteStorage};
 use store_suite::TestClock;
@@ -51,7 +51,7 @@ async fn content(
 ) -> Vec<u8> {
     let read = storage.memory_get(workspace, store, MemoryRef::Id(memory), Detail::Full, None).await;
     match read.expect("a read") {
-        Lookup::Found(MemoryRead::Read { content: Some(content), .. }) => content.to_vec(),
+        Some(At { value: Some(MemoryRead::Read { content: Some(content), .. }), .. }) => content.to_vec(),
         other => panic!("{other:?}"),
     }
 }
@@ -97,7 +97,8 @@ async fn a_swept_history_makes_room_for_the_next_one() {
     assert!(sizes[2] < sizes[0] * 3 / 2, "the same amount of history needs about the same room: {sizes:?}");
 
     let query = VersionQuery { filter: VersionFilter::default(), full: true, before: None, limit: 1_000 };
-    let kept = storage.version_list(workspace, store, query).await.expect("a read").expect("the store").items;
+    let kept =
+        storage.version_list(workspace, store, query).await.expect("a read").expect("the store").value.items;
     assert_eq!(kept.len(), 200, "ten of each");
     assert!(kept.windows(2).all(|pair| pair[0].version.sequence > pair[1].version.sequence));
     for (at, memory) in memories.iter().enumerate() {

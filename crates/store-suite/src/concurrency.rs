@@ -9,7 +9,7 @@ use stele_core::limits::Limits;
 use stele_core::list::StoreFilter;
 use stele_core::model::Operation;
 use stele_core::refusal::Refusal;
-use stele_core::storage::{Change, Lookup, MemoryRead, MemoryRef};
+use stele_core::storage::{Change, MemoryRead, MemoryRef};
 
 use crate::StoreFactory;
 use crate::replay::history_gives_the_present;

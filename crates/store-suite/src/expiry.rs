@@ -4,7 +4,7 @@ use stele_core::command::{Command, RedactedPath};
 use stele_core::id::MemoryId;
 use stele_core::limits::Limits;
 use stele_core::refusal::Refusal;
-use stele_core::storage::{Lookup, MemoryRef, Swept};
+use stele_core::storage::{MemoryRef, Swept};
 
 use crate::StoreFactory;
 use crate::world::*;

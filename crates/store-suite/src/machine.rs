@@ -139,7 +139,7 @@ enum Effect {
         path: MemoryPath,
         texts: Option<(String, String)>,
     },
-    /// The version at this place in history loses its texts.
+    /// The version at this place among all loses its texts.
     Redacted {
         at: usize,
         path: RedactedPath,
@@ -150,6 +150,8 @@ enum Effect {
 #[derive(Default)]
 struct Oracle {
     archived: bool,
+    /// Changes so far, with and without a version.
+    sequence: u64,
     history: Vec<VersionText>,
 }
 
@@ -274,8 +276,12 @@ impl Oracle {
     fn settle(&mut self, effect: Effect, seen: &[VersionText], store: &Handle) {
         match effect {
             Effect::Nothing => {}
-            Effect::Archived => self.archived = true,
+            Effect::Archived => {
+                self.archived = true;
+                self.sequence += 1;
+            }
             Effect::Version { memory, operation, path, texts } => {
+                self.sequence += 1;
                 let new = &seen.last().expect("a new version").version;
                 let known = self.history.iter().any(|old| old.version.memory == new.memory);
                 assert!(memory.map_or(!known, |memory| memory == new.memory), "of the right memory");
@@ -288,7 +294,7 @@ impl Oracle {
                     id: new.id,
                     store: store.id,
                     memory: new.memory,
-                    sequence: self.history.len() as u64 + 1,
+                    sequence: self.sequence,
                     operation,
                     created_at: new.created_at,
                     author: store.actor,
@@ -307,6 +313,11 @@ impl Oracle {
             Effect::Redacted { at, path } => {
                 let time = seen[at].version.redaction.expect("a stamp").at;
                 let VersionText { version, summary, content, .. } = &mut self.history[at];
+                let again = version.redaction.is_some();
+                // A repeat changes nothing, unless it takes the path too.
+                if !again || (path == RedactedPath::Scrub && version.path.is_some()) {
+                    self.sequence += 1;
+                }
                 (version.recorded, *summary, *content) = (None, None, None);
                 version.redaction = version.redaction.or(Some(Redaction { at: time, by: store.actor }));
                 if path == RedactedPath::Scrub {
@@ -354,7 +365,11 @@ pub(crate) async fn one_writer_gets_what_the_oracle_says(factory: &dyn StoreFact
                 }
             }
             assert_eq!(seen, oracle.history, "after {command:?}");
-            assert_eq!(store.store().await.archived_at.is_some(), oracle.archived);
+            let after = store.store().await;
+            assert_eq!(
+                (after.archived_at.is_some(), after.counters.sequence),
+                (oracle.archived, oracle.sequence)
+            );
             history_gives_the_present(&store).await;
         }
     });

@@ -11,7 +11,7 @@ use stele_core::limits::Limits;
 use stele_core::list::Detail;
 use stele_core::model::{Memory, Operation};
 use stele_core::refusal::Refusal;
-use stele_core::storage::{KnownBodies, Lookup, MemoryRead, MemoryRef, WorkspacePatch};
+use stele_core::storage::{KnownBodies, MemoryRead, MemoryRef, WorkspacePatch};
 
 use crate::StoreFactory;
 use crate::world::*;
@@ -239,6 +239,7 @@ impl KnownBodies for Asked {
 async fn get_with(store: &Handle, memory: MemoryRef, known: &Arc<Asked>) -> Lookup<MemoryRead> {
     let known = Some(Arc::clone(known) as Arc<dyn KnownBodies>);
     sound(store.world.storage.memory_get(store.world.workspace, store.id, memory, Detail::Full, known).await)
+        .into()
 }
 
 fn references(memory: &Memory) -> [MemoryRef; 2] {

@@ -36,7 +36,8 @@ pub(crate) async fn history_gives_the_present(store: &Handle) {
     }
     let counters = state.counters;
     assert_eq!((counters.memories, counters.bytes), (entries.len() as u64, bytes));
-    assert_eq!((counters.versions, counters.sequence), (history.len() as u64, history.len() as u64));
+    assert_eq!(counters.versions, history.len() as u64);
+    assert!(counters.sequence >= history.last().map_or(0, |newest| newest.version.sequence));
 }
 
 /// The heads of live memories after all of the history, oldest first; panics where a step was not legal.
@@ -44,9 +45,9 @@ fn replay(history: &[VersionText]) -> BTreeMap<MemoryId, &VersionText> {
     let mut live: BTreeMap<MemoryId, &VersionText> = BTreeMap::new();
     for (n, text) in history.iter().enumerate() {
         let version = &text.version;
-        assert_eq!(version.sequence, n as u64 + 1, "without gaps");
         if n > 0 {
             let last = &history[n - 1].version;
+            assert!(last.sequence < version.sequence, "each at a place of its own");
             assert!(last.created_at < version.created_at, "order by time is order by sequence");
             assert!(last.id < version.id, "order by id is order by sequence");
         }

@@ -7,7 +7,7 @@ use stele_core::limits::Limits;
 use stele_core::list::{Created, StoreFilter, VersionFilter, VersionQuery};
 use stele_core::model::{Counters, Operation, Origin, Status, Store};
 use stele_core::refusal::Refusal;
-use stele_core::storage::{Lookup, MemoryRef};
+use stele_core::storage::MemoryRef;
 use stele_core::text::Description;
 use stele_core::time::Timestamp;
 
@@ -160,11 +160,14 @@ pub(crate) async fn memory_writes_move_changed_at_and_counters_but_not_updated_a
     let memory = store.create("/a.md", "four").await;
     let after = store.store().await;
     assert_eq!((after.updated_at, after.changed_at), (before.updated_at, memory.created_at));
-    assert_eq!(after.counters, Counters { sequence: 1, memories: 1, bytes: 4, versions: 1 });
+    assert_eq!(after.counters, Counters { sequence: 1, floor: 0, memories: 1, bytes: 4, versions: 1 });
     store.write(edit(memory.id).content("fourteen bytes")).await;
     store.create("/b.md", "é").await;
     store.apply(delete(memory.id)).await;
-    assert_eq!(store.store().await.counters, Counters { sequence: 4, memories: 1, bytes: 2, versions: 4 });
+    assert_eq!(
+        store.store().await.counters,
+        Counters { sequence: 4, floor: 0, memories: 1, bytes: 2, versions: 4 }
+    );
 }
 
 pub(crate) async fn archiving_stamps_once_and_for_good(factory: &dyn StoreFactory) {

@@ -3,7 +3,6 @@
 use stele_core::id::{MemoryId, ServiceAccountId, SessionId, UserId};
 use stele_core::list::{Created, VersionFilter, VersionQuery};
 use stele_core::model::{Actor, Operation, Recorded, VersionText};
-use stele_core::storage::Lookup;
 use stele_core::time::Timestamp;
 
 use crate::StoreFactory;

@@ -22,7 +22,7 @@ use stele_core::model::{Actor, Memory, MemoryText, Store, Version, VersionText};
 use stele_core::path::{MemoryPath, PathPrefix};
 use stele_core::refusal::Refusal;
 use stele_core::storage::{
-    Change, Changed, Error, KeyRecord, Lookup, MemoryRead, MemoryRef, Storage, StorageError, Workspace,
+    At, Change, Changed, Error, InStore, KeyRecord, MemoryRead, MemoryRef, Storage, StorageError, Workspace,
 };
 use stele_core::text::{Content, Description, MetadataPatch, Name, Summary};
 use stele_core::time::Timestamp;
@@ -147,7 +147,7 @@ impl From<Edit> for Command {
 pub(crate) fn verdict<T>(result: Result<T, Error>) -> Result<T, Refusal> {
     match result {
         Ok(answer) => Ok(answer),
-        Err(Error::Refused(refusal)) => Err(refusal),
+        Err(Error::Refused { refusal, .. }) => Err(refusal),
         Err(Error::Failed(error)) => panic!("the storage failed: {error:?}"),
     }
 }
@@ -155,6 +155,27 @@ pub(crate) fn verdict<T>(result: Result<T, Error>) -> Result<T, Refusal> {
 /// The answer; a failure of the storage ends the case.
 pub(crate) fn sound<T>(result: Result<T, StorageError>) -> T {
     result.unwrap_or_else(|error| panic!("the storage failed: {error:?}"))
+}
+
+/// The result of looking something up in a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Lookup<T> {
+    /// The store is unknown, deleted or of another workspace.
+    NoStore,
+    /// The store has no such thing.
+    Missing,
+    /// Here it is.
+    Found(T),
+}
+
+impl<T> From<InStore<Option<T>>> for Lookup<T> {
+    fn from(found: InStore<Option<T>>) -> Self {
+        match found {
+            None => Self::NoStore,
+            Some(At { value: None, .. }) => Self::Missing,
+            Some(At { value: Some(found), .. }) => Self::Found(found),
+        }
+    }
 }
 
 /// Runs all at once, each as a task; the answers in the order given.
@@ -371,7 +392,7 @@ impl Handle {
     }
 
     pub(crate) async fn get(&self, memory: MemoryRef, detail: Detail) -> Lookup<MemoryRead> {
-        sound(self.world.storage.memory_get(self.world.workspace, self.id, memory, detail, None).await)
+        sound(self.world.storage.memory_get(self.world.workspace, self.id, memory, detail, None).await).into()
     }
 
     /// The memory with its texts, if it is live.
@@ -395,7 +416,7 @@ impl Handle {
 
     pub(crate) async fn list(&self, query: MemoryQuery) -> Page<MemoryEntry> {
         let page = sound(self.world.storage.memory_list(self.world.workspace, self.id, query).await);
-        page.expect("the store is there")
+        page.expect("the store is there").value
     }
 
     /// The names of all entries, in pages of `limit`.
@@ -422,7 +443,7 @@ impl Handle {
     }
 
     pub(crate) async fn find_version(&self, id: VersionId, full: bool) -> Lookup<VersionText> {
-        sound(self.world.storage.version_by_id(self.world.workspace, self.id, id, full).await)
+        sound(self.world.storage.version_by_id(self.world.workspace, self.id, id, full).await).into()
     }
 
     pub(crate) async fn version(&self, id: VersionId) -> VersionText {
@@ -434,7 +455,7 @@ impl Handle {
 
     pub(crate) async fn version_page(&self, query: VersionQuery) -> Page<VersionText> {
         let page = sound(self.world.storage.version_list(self.world.workspace, self.id, query).await);
-        page.expect("the store is there")
+        page.expect("the store is there").value
     }
 
     /// Every version that the filter lets through, newest first, in pages of `limit`, with contents.

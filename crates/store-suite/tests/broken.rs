@@ -13,10 +13,11 @@ use stele_core::list::{
 use stele_core::model::{Actor, Operation, Store, VersionText};
 use stele_core::refusal::Refusal;
 use stele_core::storage::{
-    Answer, Change, Changed, Error, Installation, KeyRecord, KnownBodies, Lookup, MemoryRead, MemoryRef,
+    Answer, At, Change, Changed, Error, InStore, Installation, KeyRecord, KnownBodies, MemoryRead, MemoryRef,
     Storage, StorageError, Swept, Workspace, WorkspacePatch,
 };
 use stele_core::text::Content;
+use stele_core::watch::Watches;
 use store_sqlite::{Config, SqliteStorage};
 use store_suite::{Opened, Options, StoreFactory};
 
@@ -108,16 +109,18 @@ impl Broken {
         workspace: WorkspaceId,
         store: StoreId,
         query: MemoryQuery,
-    ) -> Result<Option<Page<MemoryEntry>>, StorageError> {
+    ) -> Result<InStore<Page<MemoryEntry>>, StorageError> {
         let skip =
             query.after.as_ref().and_then(|after| self.memo().offsets.get(after).copied()).unwrap_or(0);
         let all = MemoryQuery { after: None, limit: 100_000, ..query.clone() };
-        let Some(page) = self.inner.memory_list(workspace, store, all).await? else { return Ok(None) };
+        let Some(At { sequence, value: page }) = self.inner.memory_list(workspace, store, all).await? else {
+            return Ok(None);
+        };
         let page = Page::cut(page.items.into_iter().skip(skip).collect(), query.limit);
         if let Some(MemoryEntry::Memory { memory, .. }) = page.items.last() {
             self.memo().offsets.insert(memory.path.as_str().to_owned(), skip + page.items.len());
         }
-        Ok(Some(page))
+        Ok(Some(At { sequence, value: page }))
     }
 
     /// Asks for the body of the first head seen, whatever the head is by now.
@@ -127,11 +130,15 @@ impl Broken {
         store: StoreId,
         reference: MemoryRef,
         known: Arc<dyn KnownBodies>,
-    ) -> Result<Lookup<MemoryRead>, StorageError> {
+    ) -> Result<InStore<Option<MemoryRead>>, StorageError> {
         let read = self.inner.memory_get(workspace, store, reference, Detail::Full, None).await?;
-        let Lookup::Found(MemoryRead::Read { memory, .. }) = &read else { return Ok(read) };
+        let Some(At { sequence, value: Some(MemoryRead::Read { memory, .. }) }) = &read else {
+            return Ok(read);
+        };
         let head = *self.memo().heads.entry(memory.id).or_insert(memory.version);
-        Ok(known.body(head).map_or(read, |body| Lookup::Found(MemoryRead::Known(body))))
+        let known =
+            known.body(head).map(|body| At { sequence: *sequence, value: Some(MemoryRead::Known(body)) });
+        Ok(known.or(read))
     }
 }
 
@@ -150,7 +157,7 @@ impl Storage for Broken {
             {
                 self.memo().heads.insert(current.memory.id, current.memory.version);
             }
-            if let Err(Error::Refused(refusal)) = &result
+            if let Err(Error::Refused { refusal, .. }) = &result
                 && self.has(Flaw::SpoilsItsNeighbours)
             {
                 self.memo().refusal = Some(refusal.clone());
@@ -203,7 +210,7 @@ impl Storage for Broken {
         memory: MemoryRef,
         detail: Detail,
         known: Option<Arc<dyn KnownBodies>>,
-    ) -> Answer<'_, Result<Lookup<MemoryRead>, StorageError>> {
+    ) -> Answer<'_, Result<InStore<Option<MemoryRead>>, StorageError>> {
         match known {
             Some(known) if self.has(Flaw::ServesOldBodies) => {
                 Box::pin(self.by_old_head(workspace, store, memory, known))
@@ -217,7 +224,7 @@ impl Storage for Broken {
         workspace: WorkspaceId,
         store: StoreId,
         mut query: MemoryQuery,
-    ) -> Answer<'_, Result<Option<Page<MemoryEntry>>, StorageError>> {
+    ) -> Answer<'_, Result<InStore<Page<MemoryEntry>>, StorageError>> {
         match self.flaw {
             Flaw::PagesByOffset => Box::pin(self.by_offset(workspace, store, query)),
             Flaw::RepeatsDirectories => {
@@ -234,7 +241,7 @@ impl Storage for Broken {
         store: StoreId,
         id: VersionId,
         full: bool,
-    ) -> Answer<'_, Result<Lookup<VersionText>, StorageError>> {
+    ) -> Answer<'_, Result<InStore<Option<VersionText>>, StorageError>> {
         self.inner.version_by_id(self.reader(workspace, store), store, id, full)
     }
 
@@ -243,7 +250,7 @@ impl Storage for Broken {
         workspace: WorkspaceId,
         store: StoreId,
         mut query: VersionQuery,
-    ) -> Answer<'_, Result<Option<Page<VersionText>>, StorageError>> {
+    ) -> Answer<'_, Result<InStore<Page<VersionText>>, StorageError>> {
         if self.has(Flaw::IgnoresFilters) {
             query.filter = VersionFilter::default();
         }
@@ -251,7 +258,7 @@ impl Storage for Broken {
             let page = self.inner.version_list(self.reader(workspace, store), store, query).await?;
             Ok(page.map(|mut page| {
                 if self.has(Flaw::SwallowsVersions) {
-                    page.items.retain(|text| text.version.operation != Operation::Renamed);
+                    page.value.items.retain(|text| text.version.operation != Operation::Renamed);
                 }
                 page
             }))
@@ -269,7 +276,7 @@ impl Storage for Broken {
         key: KeyRecord,
     ) -> Answer<'_, Result<Installation, StorageError>> {
         Box::pin(async move {
-            let asked_for = Installation { organization, first_workspace: workspace.id };
+            let asked_for = Installation::new(organization, workspace.id);
             let there = self.inner.install(organization, workspace, key).await?;
             Ok(if self.has(Flaw::InstallsTwice) { asked_for } else { there })
         })
@@ -329,6 +336,10 @@ impl Storage for Broken {
 
     fn ping(&self) -> Answer<'_, Result<(), StorageError>> {
         self.inner.ping()
+    }
+
+    fn watches(&self) -> &Arc<Watches> {
+        self.inner.watches()
     }
 }
 

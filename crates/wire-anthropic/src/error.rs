@@ -10,6 +10,7 @@ use stele_core::storage::{Error, StorageError};
 use stele_core::text::TextError;
 use stele_http::auth::Unknown;
 use stele_http::body::{BodyError, ShapeError};
+use stele_http::reply::SEQUENCE;
 use stele_http::request::RequestId;
 
 use crate::id::Prefixed;
@@ -26,12 +27,14 @@ pub(crate) struct ApiError {
     members: Map<String, Value>,
     /// Seconds after which a repeat may pass.
     retry_after: Option<u64>,
+    /// The sequence of the store that refuses, where it is there.
+    sequence: Option<u64>,
 }
 
 impl ApiError {
     fn new(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { status, kind, message, code: None, members: Map::new(), retry_after: None }
+        Self { status, kind, message, code: None, members: Map::new(), retry_after: None, sequence: None }
     }
 
     fn code(mut self, code: &'static str) -> Self {
@@ -142,7 +145,7 @@ impl From<StorageError> for ApiError {
 impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
         match error {
-            Error::Refused(refusal) => refusal.into(),
+            Error::Refused { refusal, sequence } => Self { sequence, ..refusal.into() },
             Error::Failed(error) => error.into(),
         }
     }
@@ -216,6 +219,9 @@ pub(crate) fn render(mut response: Response, request_id: Option<&RequestId>) -> 
     }
     if let Some(after) = error.retry_after {
         headers.insert(RETRY_AFTER, after.into());
+    }
+    if let Some(sequence) = error.sequence {
+        headers.insert(SEQUENCE, sequence.into());
     }
     response
 }

@@ -14,13 +14,13 @@ use stele_core::limits::Limits;
 use stele_core::list::{Depth, Detail, MemoryEntry, MemoryQuery};
 use stele_core::path::{MemoryPath, PathPrefix};
 use stele_core::refusal::Refusal;
-use stele_core::storage::{Changed, MemoryRead, MemoryRef};
+use stele_core::storage::{At, Changed, MemoryRead, MemoryRef};
 use stele_core::text::{Content, Summary};
 use stele_http::body;
 use stele_http::cursor::{List, path_position};
 use stele_http::openapi::NO_NUL;
 use stele_http::query::Query;
-use stele_http::reply::{bytes, json};
+use stele_http::reply::{at, bytes, json};
 
 use crate::context::{Call, page_cursor, read_cursor};
 use crate::error::ApiError;
@@ -116,13 +116,14 @@ impl UpdateMemory {
 }
 
 fn memory_answer(changed: &Changed) -> Response {
-    match &changed.outcome {
+    let answer = match &changed.outcome {
         Outcome::Memory(current) => json(bytes(&MemoryView::of(&current.memory, changed.content.as_ref()))),
         Outcome::MemoryDeleted(id) => json(bytes(&DeletedView { id: id.spell(), r#type: "memory_deleted" })),
         Outcome::Store(_) | Outcome::StoreDeleted(_) | Outcome::Version(_) => {
             unreachable!("commands on memories have outcomes about memories")
         }
-    }
+    };
+    at(changed.sequence, answer)
 }
 
 pub(crate) async fn create(call: Call, body: Body) -> Answer {
@@ -166,16 +167,19 @@ pub(crate) async fn retrieve(call: Call) -> Answer {
         View::Basic => (Detail::Basic, None),
         View::Full => (Detail::Full, Some(FULL_BODY)),
     };
-    match call.stele.memory_get(&call.caller, store, memory, detail, form).await? {
-        MemoryRead::Known(body) => Ok(json(body)),
+    let At { sequence, value: read } =
+        call.stele.memory_get(&call.caller, store, memory, detail, form).await?;
+    let body = match read {
+        MemoryRead::Known(body) => body,
         MemoryRead::Read { memory, content, .. } => {
             let body: Bytes = bytes(&MemoryView::of(&memory, content.as_ref()));
             if let Some(form) = form {
                 call.stele.keep_body(memory.version, form, body.clone());
             }
-            Ok(json(body))
+            body
         }
-    }
+    };
+    Ok(at(sequence, json(body)))
 }
 
 fn parse_list(query: &Query) -> Result<(MemoryQuery, List), ApiError> {
@@ -200,7 +204,7 @@ pub(crate) async fn list(call: Call) -> Answer {
     let (mut query, list) = parse_list(&call.query)?;
     let list = list.of_store(store);
     query.after = read_cursor(&call.query, &list, path_position)?;
-    let page = call.stele.memory_list(&call.caller, store, query).await?;
+    let At { sequence, value: page } = call.stele.memory_list(&call.caller, store, query).await?;
     let last = page.items.last().map(|entry| entry.path().as_bytes().to_vec());
     let data = page.items.iter().map(|entry| match entry {
         MemoryEntry::Memory { memory, content, .. } => {
@@ -208,5 +212,6 @@ pub(crate) async fn list(call: Call) -> Answer {
         }
         MemoryEntry::Directory { path, .. } => EntryView::Prefix(PrefixView::of(path)),
     });
-    Ok(json(bytes(&PageView { data: data.collect(), next_page: page_cursor(&list, page.more, last) })))
+    let view = PageView { data: data.collect(), next_page: page_cursor(&list, page.more, last) };
+    Ok(at(sequence, json(bytes(&view))))
 }

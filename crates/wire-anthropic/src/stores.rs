@@ -17,7 +17,7 @@ use stele_core::text::{Description, MetadataPatch, Name};
 use stele_http::body;
 use stele_http::cursor::{List, store_key, store_position};
 use stele_http::openapi::{NO_NUL, PRINTABLE};
-use stele_http::reply::{bytes, json};
+use stele_http::reply::{at, bytes, json};
 
 use crate::context::{Call, object, page_cursor, read_cursor};
 use crate::error::ApiError;
@@ -112,7 +112,7 @@ impl UpdateStore {
 }
 
 fn store_answer(changed: &Changed) -> Response {
-    match &changed.outcome {
+    let answer = match &changed.outcome {
         Outcome::Store(store) => json(bytes(&StoreView::of(store))),
         Outcome::StoreDeleted(id) => {
             json(bytes(&DeletedView { id: id.spell(), r#type: "memory_store_deleted" }))
@@ -120,19 +120,20 @@ fn store_answer(changed: &Changed) -> Response {
         Outcome::Memory(_) | Outcome::MemoryDeleted(_) | Outcome::Version(_) => {
             unreachable!("commands on stores have outcomes about stores")
         }
-    }
+    };
+    at(changed.sequence, answer)
 }
 
 pub(crate) async fn create(call: Call, body: Body) -> Answer {
     call.may(Resource::Store, Action::Create)?;
     let wanted: CreateStore = object(&body::read(body).await?)?;
     let store = call.stele.store_create(&call.caller, wanted.parse()?).await?;
-    Ok(json(bytes(&StoreView::of(&store))))
+    Ok(at(store.counters.sequence, json(bytes(&StoreView::of(&store)))))
 }
 
 pub(crate) async fn retrieve(call: Call) -> Answer {
     let store = call.stele.store_get(&call.caller, call.store()?).await?;
-    Ok(json(bytes(&StoreView::of(&store))))
+    Ok(at(store.counters.sequence, json(bytes(&StoreView::of(&store)))))
 }
 
 pub(crate) async fn update(call: Call, body: Body) -> Answer {

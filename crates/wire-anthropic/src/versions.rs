@@ -8,9 +8,10 @@ use stele_core::id::{KeyId, MemoryId, ServiceAccountId, VersionId};
 use stele_core::list::{Created, VersionFilter, VersionQuery};
 use stele_core::model::Operation;
 use stele_core::refusal::Refusal;
+use stele_core::storage::At;
 use stele_http::cursor::{List, sequence_position};
 use stele_http::query::Query;
-use stele_http::reply::{bytes, json};
+use stele_http::reply::{at, bytes, json};
 
 use crate::context::{Call, page_cursor, read_cursor};
 use crate::error::ApiError;
@@ -59,25 +60,27 @@ pub(crate) async fn list(call: Call) -> Answer {
     let before = read_cursor(&call.query, &list, |key| sequence_position(&key))?;
     let limit = if view == View::Full { limit.min(FULL_PAGE) } else { limit };
     let query = VersionQuery { filter, full: view == View::Full, before, limit };
-    let page = call.stele.version_list(&call.caller, store, query).await?;
+    let At { sequence, value: page } = call.stele.version_list(&call.caller, store, query).await?;
     let last = page.items.last().map(|text| text.version.sequence.to_be_bytes().to_vec());
     let data = page.items.iter().map(|text| VersionView::of(&text.version, text.content.as_ref()));
-    Ok(json(bytes(&PageView { data: data.collect(), next_page: page_cursor(&list, page.more, last) })))
+    let view = PageView { data: data.collect(), next_page: page_cursor(&list, page.more, last) };
+    Ok(at(sequence, json(bytes(&view))))
 }
 
 pub(crate) async fn retrieve(call: Call) -> Answer {
     let (store, version) = (call.store()?, call.version()?);
     let full = View::of(&call.query, View::Full)? == View::Full;
-    let text = call.stele.version_get(&call.caller, store, version, full).await?;
-    Ok(json(bytes(&VersionView::of(&text.version, text.content.as_ref()))))
+    let At { sequence, value: text } = call.stele.version_get(&call.caller, store, version, full).await?;
+    Ok(at(sequence, json(bytes(&VersionView::of(&text.version, text.content.as_ref())))))
 }
 
 pub(crate) async fn redact(call: Call, body: Body) -> Answer {
     let (store, version): (_, VersionId) = (call.store()?, call.version()?);
     call.no_fields(body).await?;
     let command = Command::RedactVersion { version, path: RedactedPath::Scrub };
-    match call.stele.change(&call.caller, store, command, false).await?.outcome {
-        Outcome::Version(version) => Ok(json(bytes(&VersionView::of(&version, None)))),
+    let changed = call.stele.change(&call.caller, store, command, false).await?;
+    match changed.outcome {
+        Outcome::Version(version) => Ok(at(changed.sequence, json(bytes(&VersionView::of(&version, None))))),
         Outcome::Store(_) | Outcome::StoreDeleted(_) | Outcome::Memory(_) | Outcome::MemoryDeleted(_) => {
             unreachable!("a redaction's outcome is a version")
         }

@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use stele_core::access::{Action, Caller, Resource};
 use stele_core::command::Command;
 use stele_core::id::{AgentId, MemoryId, StoreId, VersionId};
+use stele_core::model::Store;
 use stele_core::refusal::Refusal;
 use stele_core::service::{First, Stele, Target, needed_for};
 use stele_core::storage::{Changed, Error};
@@ -134,22 +135,27 @@ impl Call {
     ) -> Result<Changed, FlatError> {
         let refused = match parsed {
             Ok(command) => match self.change(store, command).await {
-                Err(Error::Refused(refused @ (Refusal::StoreArchived(_) | Refusal::StoreLearned(_)))) => {
-                    refused
-                }
+                Err(
+                    refused @ Error::Refused {
+                        refusal: Refusal::StoreArchived(_) | Refusal::StoreLearned(_),
+                        ..
+                    },
+                ) => refused,
                 done => return Ok(done?),
             },
-            Err(malformed) => malformed,
+            Err(malformed) => malformed.into(),
         };
-        self.stele.precondition(&self.caller, store, target, needed, First::Existence).await?;
-        Err(refused.into())
+        let judged = self.stele.precondition(&self.caller, store, target, needed, First::Existence);
+        let sequence = judged.await?.counters.sequence;
+        Err(FlatError { sequence: Some(sequence), ..refused.into() })
     }
 
     /// What a read is refused for: a store that is not there, before what the query gets wrong.
     pub(crate) async fn after_store(&self, store: StoreId, refused: Refusal) -> FlatError {
         let needed = (Resource::Memory, Action::Read);
         let judged = self.stele.precondition(&self.caller, store, Target::Store, needed, First::Existence);
-        judged.await.map_or_else(FlatError::from, |_| refused.into())
+        let refuse = |store: Store| Error::refused(refused, Some(store.counters.sequence)).into();
+        judged.await.map_or_else(FlatError::from, refuse)
     }
 
     /// Carries out a command without fields.

@@ -15,13 +15,13 @@ use stele_core::list::{Depth, Detail, MemoryEntry};
 use stele_core::path::{MemoryPath, PathPrefix};
 use stele_core::refusal::Refusal;
 use stele_core::service::Target;
-use stele_core::storage::{Changed, MemoryRead, MemoryRef};
+use stele_core::storage::{At, Changed, MemoryRead, MemoryRef};
 use stele_core::text::{Content, Summary, TextError};
 use stele_http::query::Query;
-use stele_http::reply::{bytes, json};
+use stele_http::reply::{at, bytes, json};
 
 use crate::context::{Answer, Call};
-use crate::view::{EntriesView, EntryView, MemoryView, created, nothing, shown};
+use crate::view::{EntriesView, EntryView, MemoryView, created_at, nothing_at, shown_at};
 
 /// The form of ready bodies: a memory whole.
 const BODY: &str = "recursion";
@@ -118,7 +118,7 @@ pub(crate) async fn create(call: Call, body: Body) -> Answer {
     let store = call.store()?;
     let parsed = wanted.and_then(|wanted| wanted.parse(call.stele.limits()));
     let changed = call.carry_out(store, Target::Store, needed, parsed).await?;
-    Ok(created(&changed_view(&call, &changed)))
+    Ok(created_at(changed.sequence, &changed_view(&call, &changed)))
 }
 
 pub(crate) async fn update(call: Call, body: Body) -> Answer {
@@ -128,7 +128,7 @@ pub(crate) async fn update(call: Call, body: Body) -> Answer {
     let (store, memory) = (call.store()?, call.memory()?);
     let parsed = wanted.and_then(|wanted| wanted.parse(memory, call.stele.limits()));
     let changed = call.carry_out(store, Target::Memory(memory), needed, parsed).await?;
-    Ok(shown(&changed_view(&call, &changed)))
+    Ok(shown_at(changed.sequence, &changed_view(&call, &changed)))
 }
 
 pub(crate) async fn delete(call: Call) -> Answer {
@@ -136,8 +136,8 @@ pub(crate) async fn delete(call: Call) -> Answer {
     let (store, memory) = (call.store()?, call.memory()?);
     let (expected, on_archived) = (Expected::Anything, OnArchived::Refuse);
     let command = Command::DeleteMemory { memory, expected, on_archived };
-    call.act(store, Target::Memory(memory), command).await?;
-    Ok(nothing())
+    let changed = call.act(store, Target::Memory(memory), command).await?;
+    Ok(nothing_at(changed.sequence))
 }
 
 pub(crate) async fn retrieve(call: Call) -> Answer {
@@ -166,15 +166,18 @@ async fn read(
     store: StoreId,
     memory: MemoryRef,
 ) -> Result<Response, stele_core::storage::Error> {
-    match call.stele.memory_get(&call.caller, store, memory, Detail::Full, Some(BODY)).await? {
-        MemoryRead::Known(body) => Ok(json(body)),
+    let At { sequence, value: read } =
+        call.stele.memory_get(&call.caller, store, memory, Detail::Full, Some(BODY)).await?;
+    let body = match read {
+        MemoryRead::Known(body) => body,
         MemoryRead::Read { memory, summary, content } => {
             let view = MemoryView::of(call.caller.workspace, &memory, summary.as_ref(), content.as_ref());
             let body: Bytes = bytes(&view);
             call.stele.keep_body(memory.version, BODY, body.clone());
-            Ok(json(body))
+            body
         }
-    }
+    };
+    Ok(at(sequence, json(body)))
 }
 
 fn parse_browse(query: &Query) -> Result<(PathPrefix, Depth), Refusal> {
@@ -196,7 +199,7 @@ pub(crate) async fn list(call: Call) -> Answer {
         Ok(wanted) => wanted,
         Err(malformed) => return Err(call.after_store(store, malformed).await),
     };
-    let found = call.stele.memory_browse(&call.caller, store, prefix, depth).await?;
+    let At { sequence, value: found } = call.stele.memory_browse(&call.caller, store, prefix, depth).await?;
     let entries = found.iter().map(|entry| match entry {
         MemoryEntry::Memory { memory, summary, .. } => EntryView::Memory {
             path: memory.path.as_str(),
@@ -207,5 +210,5 @@ pub(crate) async fn list(call: Call) -> Answer {
             EntryView::MemoryPrefix { path, count: count.unwrap_or_default() }
         }
     });
-    Ok(shown(&EntriesView { entries: entries.collect() }))
+    Ok(shown_at(sequence, &EntriesView { entries: entries.collect() }))
 }

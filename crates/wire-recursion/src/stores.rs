@@ -14,7 +14,7 @@ use stele_core::text::{Description, MetadataPatch, Name, TextError};
 use stele_http::query::Query;
 
 use crate::context::{Answer, Call, query_id};
-use crate::view::{StoreView, StoresView, created, nothing, origin, shown, status};
+use crate::view::{StoreView, StoresView, created_at, nothing_at, origin, shown, shown_at, status};
 
 /// The body of create and update; a field that is `null` counts as left out.
 #[derive(Deserialize)]
@@ -65,13 +65,13 @@ pub(crate) async fn create(call: Call, body: Body) -> Answer {
     call.may(Resource::Store, Action::Create)?;
     let new = call.object::<StoreFields>(body).await?.and_then(StoreFields::parse_new)?;
     let store = call.stele.store_create(&call.caller, new).await?;
-    Ok(created(&StoreView::of(&store)))
+    Ok(created_at(store.counters.sequence, &StoreView::of(&store)))
 }
 
 pub(crate) async fn retrieve(call: Call) -> Answer {
     call.may(Resource::Store, Action::Read)?;
     let store = call.stele.store_get(&call.caller, call.store()?).await?;
-    Ok(shown(&StoreView::of(&store)))
+    Ok(shown_at(store.counters.sequence, &StoreView::of(&store)))
 }
 
 pub(crate) async fn update(call: Call, body: Body) -> Answer {
@@ -87,8 +87,9 @@ pub(crate) async fn update(call: Call, body: Body) -> Answer {
         Ok(fields) => fields.parse_change(None),
         Err(malformed) => Err(malformed),
     };
-    match call.carry_out(id, Target::Store, needed, parsed).await?.outcome {
-        Outcome::Store(store) => Ok(shown(&StoreView::of(&store))),
+    let changed = call.carry_out(id, Target::Store, needed, parsed).await?;
+    match changed.outcome {
+        Outcome::Store(store) => Ok(shown_at(changed.sequence, &StoreView::of(&store))),
         Outcome::StoreDeleted(_) | Outcome::Memory(_) | Outcome::MemoryDeleted(_) | Outcome::Version(_) => {
             unreachable!("an update of a store has the store as its outcome")
         }
@@ -98,14 +99,14 @@ pub(crate) async fn update(call: Call, body: Body) -> Answer {
 pub(crate) async fn archive(call: Call, body: Body) -> Answer {
     call.may(Resource::Store, Action::Archive)?;
     call.no_object(body).await?;
-    call.act(call.store()?, Target::Store, Command::ArchiveStore).await?;
-    Ok(nothing())
+    let changed = call.act(call.store()?, Target::Store, Command::ArchiveStore).await?;
+    Ok(nothing_at(changed.sequence))
 }
 
 pub(crate) async fn delete(call: Call) -> Answer {
     call.may(Resource::Store, Action::Delete)?;
-    call.act(call.store()?, Target::Store, Command::DeleteStore).await?;
-    Ok(nothing())
+    let changed = call.act(call.store()?, Target::Store, Command::DeleteStore).await?;
+    Ok(nothing_at(changed.sequence))
 }
 
 /// The value of a filter that has a few, if it is given.

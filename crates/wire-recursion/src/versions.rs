@@ -7,12 +7,13 @@ use stele_core::id::{MemoryId, StoreId};
 use stele_core::list::{VersionFilter, VersionQuery};
 use stele_core::refusal::Refusal;
 use stele_core::service::Target;
+use stele_core::storage::At;
 use stele_http::cursor::{List, sequence_position};
 use stele_http::query::Query;
 
 use crate::context::{Answer, Call, query_id};
 use crate::memories::changed_view;
-use crate::view::{VersionView, VersionsView, nothing, shown};
+use crate::view::{VersionView, VersionsView, nothing_at, shown_at};
 
 /// The page that a query asks for, and the list that its cursor is bound to.
 fn parse_list(
@@ -38,19 +39,19 @@ pub(crate) async fn list(call: Call) -> Answer {
         Ok(wanted) => wanted,
         Err(malformed) => return Err(call.after_store(store, malformed).await),
     };
-    let page = call.stele.version_list(&call.caller, store, query).await?;
+    let At { sequence, value: page } = call.stele.version_list(&call.caller, store, query).await?;
     let last = page.items.last().filter(|_| page.more);
     let next_cursor = last.map(|shown| list.cursor(&shown.version.sequence.to_be_bytes()));
     let organization = call.caller.workspace;
     let memory_versions = page.items.iter().map(|shown| VersionView::of(organization, shown)).collect();
-    Ok(shown(&VersionsView { memory_versions, next_cursor }))
+    Ok(shown_at(sequence, &VersionsView { memory_versions, next_cursor }))
 }
 
 pub(crate) async fn retrieve(call: Call) -> Answer {
     call.may(Resource::Version, Action::Read)?;
     let (store, version) = (call.store()?, call.version()?);
     let found = call.stele.version_get(&call.caller, store, version, true).await?;
-    Ok(shown(&VersionView::of(call.caller.workspace, &found)))
+    Ok(shown_at(found.sequence, &VersionView::of(call.caller.workspace, &found.value)))
 }
 
 pub(crate) async fn restore(call: Call, body: Body) -> Answer {
@@ -58,7 +59,7 @@ pub(crate) async fn restore(call: Call, body: Body) -> Answer {
     call.no_object(body).await?;
     let (store, version) = (call.store()?, call.version()?);
     let changed = call.act(store, Target::Version(version), Command::RestoreVersion { version }).await?;
-    Ok(shown(&changed_view(&call, &changed)))
+    Ok(shown_at(changed.sequence, &changed_view(&call, &changed)))
 }
 
 pub(crate) async fn redact(call: Call, body: Body) -> Answer {
@@ -66,6 +67,6 @@ pub(crate) async fn redact(call: Call, body: Body) -> Answer {
     call.no_object(body).await?;
     let (store, version) = (call.store()?, call.version()?);
     let command = Command::RedactVersion { version, path: RedactedPath::Keep };
-    call.act(store, Target::Version(version), command).await?;
-    Ok(nothing())
+    let changed = call.act(store, Target::Version(version), command).await?;
+    Ok(nothing_at(changed.sequence))
 }

@@ -7,21 +7,26 @@ use serde::Serialize;
 use stele_core::id::WorkspaceId;
 use stele_core::model::{Actor, Memory, Operation, Origin, Status, Store, VersionText};
 use stele_core::text::Summary;
-use stele_http::reply::{bytes, json, text};
+use stele_http::reply::{at, bytes, json, text};
 
 /// A 200 with this view.
 pub(crate) fn shown(view: &impl Serialize) -> Response {
     json(bytes(view))
 }
 
+/// A 200 with this view of what a store was at `sequence`.
+pub(crate) fn shown_at(sequence: u64, view: &impl Serialize) -> Response {
+    at(sequence, shown(view))
+}
+
 /// A 201 with this view.
-pub(crate) fn created(view: &impl Serialize) -> Response {
-    (StatusCode::CREATED, json(bytes(view))).into_response()
+pub(crate) fn created_at(sequence: u64, view: &impl Serialize) -> Response {
+    at(sequence, (StatusCode::CREATED, shown(view)).into_response())
 }
 
 /// A 204: not one byte of body.
-pub(crate) fn nothing() -> Response {
-    StatusCode::NO_CONTENT.into_response()
+pub(crate) fn nothing_at(sequence: u64) -> Response {
+    at(sequence, StatusCode::NO_CONTENT.into_response())
 }
 
 pub(crate) fn origin(origin: Origin) -> &'static str {

@@ -14,6 +14,8 @@ pub(super) struct Model {
     pub(super) memories: BTreeMap<MemoryPath, Current>,
     /// In the order written.
     pub(super) versions: Vec<NewVersion>,
+    /// In the order written; those of a deleted store stay.
+    pub(super) marks: Vec<Mark>,
     /// The text that each version still holds.
     pub(super) texts: BTreeMap<VersionId, Content>,
     pub(super) limits: Limits,
@@ -110,6 +112,7 @@ impl Model {
             store: Some(store),
             memories: BTreeMap::new(),
             versions: Vec::new(),
+            marks: Vec::new(),
             texts: BTreeMap::new(),
             limits,
             now: START,
@@ -191,7 +194,8 @@ impl Model {
                 store.changed_at = *changed_at;
                 store.counters = *counters;
             }
-            Write::DeleteStore(_) => {
+            Write::Mark(mark) => self.marks.push(*mark),
+            Write::DeleteStore { .. } => {
                 self.store = None;
                 self.memories.clear();
                 self.versions.clear();

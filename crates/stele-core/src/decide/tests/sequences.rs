@@ -115,13 +115,16 @@ fn holds(model: &Model) {
     assert!(counters.memories <= CAP);
     assert_eq!(counters.bytes, live.iter().map(|current| current.memory.size_bytes).sum::<u64>());
     assert_eq!(counters.versions, model.versions.len() as u64);
-    assert_eq!(counters.sequence, counters.versions);
-    for (n, pair) in model.versions.windows(2).enumerate() {
-        let [old, new] = [&pair[0].version, &pair[1].version];
-        assert_eq!((old.sequence, new.sequence), (n as u64 + 1, n as u64 + 2));
-        assert!(old.created_at < new.created_at, "times increase");
-        assert!(old.id < new.id, "ids increase");
+    for pair in model.versions.windows(2) {
+        assert!(pair[0].version.id < pair[1].version.id, "ids increase");
     }
+    // Versions and marks are one history without gaps.
+    let versions = model.versions.iter().map(|new| (new.version.sequence, new.version.created_at));
+    let mut places: Vec<_> =
+        versions.chain(model.marks.iter().map(|mark| (mark.sequence, mark.created_at))).collect();
+    places.sort_unstable();
+    assert!(places.iter().map(|(sequence, _)| *sequence).eq(1..=counters.sequence));
+    assert!(places.windows(2).all(|pair| pair[0].1 < pair[1].1), "times increase");
     for current in live {
         let of_it = |new: &&NewVersion| new.version.memory == current.memory.id;
         let head = model.versions.iter().rfind(of_it).expect("a live memory has versions");
@@ -190,6 +193,7 @@ fn take(model: &mut Model, step: &Step) {
         Ok(_) => {
             let writes_one = !matches!(command, Command::ArchiveStore | Command::RedactVersion { .. });
             assert_eq!(versions, usize::from(writes_one), "{command:?}");
+            assert_eq!(model.marks.len() - before.marks.len(), usize::from(!writes_one), "{command:?}");
             assert!(model.store().changed_at > before.store().changed_at);
         }
     }
