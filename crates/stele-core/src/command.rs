@@ -3,6 +3,7 @@
 use crate::hash::Sha256;
 use crate::id::{AgentId, MemoryId, VersionId};
 use crate::path::MemoryPath;
+use crate::refusal::Refusal;
 use crate::text::{Content, Description, MetadataPatch, Name, Summary};
 
 /// A new store.
@@ -36,6 +37,37 @@ pub enum RedactedPath {
     Scrub,
 }
 
+/// How a memory is named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MemoryRef {
+    /// By its id.
+    Id(MemoryId),
+    /// By its path.
+    Path(MemoryPath),
+}
+
+impl From<MemoryId> for MemoryRef {
+    fn from(id: MemoryId) -> Self {
+        Self::Id(id)
+    }
+}
+
+impl From<MemoryPath> for MemoryRef {
+    fn from(path: MemoryPath) -> Self {
+        Self::Path(path)
+    }
+}
+
+impl MemoryRef {
+    /// The refusal where there is no such live memory.
+    pub fn missing(&self) -> Refusal {
+        match self {
+            Self::Id(id) => Refusal::MemoryNotFound(*id),
+            Self::Path(_) => Refusal::PathNotFound,
+        }
+    }
+}
+
 /// One change of one store or of a memory in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -64,7 +96,7 @@ pub enum Command {
     /// Change a memory; `None` keeps a part.
     UpdateMemory {
         /// Which.
-        memory: MemoryId,
+        memory: MemoryRef,
         /// New path.
         path: Option<MemoryPath>,
         /// New summary.
@@ -77,7 +109,7 @@ pub enum Command {
     /// Delete a memory; its history stays.
     DeleteMemory {
         /// Which.
-        memory: MemoryId,
+        memory: MemoryRef,
         /// What the caller knows.
         expected: Expected,
         /// On an archived store.
@@ -121,9 +153,9 @@ impl Expected {
 
 impl Command {
     /// The live memory that must be loaded to judge the command; for versions it is the version's own memory.
-    pub fn memory(&self) -> Option<MemoryId> {
+    pub fn memory(&self) -> Option<&MemoryRef> {
         match self {
-            Self::UpdateMemory { memory, .. } | Self::DeleteMemory { memory, .. } => Some(*memory),
+            Self::UpdateMemory { memory, .. } | Self::DeleteMemory { memory, .. } => Some(memory),
             Self::UpdateStore { .. }
             | Self::ArchiveStore
             | Self::DeleteStore

@@ -10,7 +10,7 @@ use crate::model::{
 };
 use crate::path::MemoryPath;
 use crate::refusal::Refusal;
-use crate::text::{Content, Metadata, Summary};
+use crate::text::{Content, Metadata, Reason, Summary};
 use crate::time::Timestamp;
 
 /// What the database holds that matters for one command, read inside its transaction.
@@ -52,6 +52,8 @@ pub struct Occupant {
 pub struct Context<'a> {
     /// Who writes.
     pub actor: Actor,
+    /// Why, if it was said.
+    pub reason: Option<&'a Reason>,
     /// The present, read under the store's lock.
     pub now: Timestamp,
     /// Random bits for the ids that the decision mints.
@@ -109,6 +111,8 @@ pub struct NewVersion {
     pub summary: Option<Summary>,
     /// Where its content comes from.
     pub content: NewContent,
+    /// Why it was written, if it was said.
+    pub reason: Option<Reason>,
 }
 
 /// Where the content of a new version comes from.
@@ -238,12 +242,12 @@ pub fn decide(
         Command::CreateMemory { path, summary, content } => change.create(path, summary, content),
         Command::UpdateMemory { memory, path, summary, content, expected } => {
             change.writable()?;
-            let current = situation.memory.as_ref().ok_or(Refusal::MemoryNotFound(*memory))?;
+            let current = situation.memory.as_ref().ok_or_else(|| memory.missing())?;
             change.update(current, path.as_ref(), summary.as_ref(), content.as_ref(), *expected)
         }
         Command::DeleteMemory { memory, expected, on_archived } => {
             change.deletable(*on_archived)?;
-            let current = situation.memory.as_ref().ok_or(Refusal::MemoryNotFound(*memory))?;
+            let current = situation.memory.as_ref().ok_or_else(|| memory.missing())?;
             change.delete(&current.memory, *expected)
         }
         Command::RestoreVersion { version } => {
@@ -388,7 +392,8 @@ impl Change<'_> {
         content: NewContent,
     ) -> Decision {
         let version = self.version(&current.memory, operation, counters.sequence);
-        let new = NewVersion { version, summary: Some(current.summary.clone()), content };
+        let reason = self.context.reason.cloned();
+        let new = NewVersion { version, summary: Some(current.summary.clone()), content, reason };
         Decision {
             writes: vec![
                 head,
@@ -471,7 +476,8 @@ impl Change<'_> {
         let counters = self.counters(-1, old.size_bytes, 0)?;
         let gone = Memory { version: self.new_version_id(), ..old.clone() };
         let version = self.version(&gone, Operation::Deleted, counters.sequence);
-        let new = NewVersion { version, summary: None, content: NewContent::None };
+        let reason = self.context.reason.cloned();
+        let new = NewVersion { version, summary: None, content: NewContent::None, reason };
         Ok(Decision {
             writes: vec![
                 Write::RemoveMemory(old.id),

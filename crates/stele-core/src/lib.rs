@@ -4,15 +4,18 @@
 //! `docs/ARCHITECTURE.md` has the map.
 
 pub mod access;
+pub mod changeset;
 pub mod clock;
 pub mod command;
 pub mod decide;
 pub mod dump;
+pub mod edit;
 pub mod hash;
 pub mod id;
 pub mod key;
 pub mod limits;
 pub mod list;
+pub mod memory_tool;
 pub mod merge;
 pub mod meter;
 pub mod model;

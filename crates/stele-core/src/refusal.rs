@@ -106,6 +106,14 @@ pub enum Refusal {
         /// The cap.
         limit: u64,
     },
+    /// A change of a changeset is refused, and with it the whole.
+    #[error("change {index} of the changeset: {refusal}; nothing was changed")]
+    InChangeset {
+        /// Which, counted from 0.
+        index: usize,
+        /// Why.
+        refusal: Box<Refusal>,
+    },
     /// The head of a live memory cannot be redacted.
     #[error(
         "the version is the current content of a live memory: write a clean version first, then redact this one"
@@ -120,6 +128,11 @@ impl Refusal {
     /// The refusal of `field`, as the wire spells it.
     pub fn invalid(field: impl Into<String>, error: impl Into<FieldError>) -> Self {
         Self::Invalid { field: field.into(), error: error.into() }
+    }
+
+    /// The refusal of a changeset for the sake of the change with this index.
+    pub fn at(self, index: usize) -> Self {
+        Self::InChangeset { index, refusal: Box::new(self) }
     }
 
     /// The refusal of a field's shape.

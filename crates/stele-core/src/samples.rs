@@ -32,6 +32,7 @@ pub fn refusals() -> Vec<Refusal> {
         Refusal::StoreLimit { limit: 1_000 },
         Refusal::StoreBytesLimit { limit: 104_857_600 },
         Refusal::VersionLimit { limit: 250_000 },
+        Refusal::MemoryNotFound(memory).at(3),
         Refusal::VersionIsHead(version),
         Refusal::VersionNotRestorable(version),
     ];
@@ -59,6 +60,7 @@ fn listed(refusal: &Refusal) {
         | Refusal::StoreLimit { .. }
         | Refusal::StoreBytesLimit { .. }
         | Refusal::VersionLimit { .. }
+        | Refusal::InChangeset { .. }
         | Refusal::VersionIsHead(_)
         | Refusal::VersionNotRestorable(_) => {}
     }

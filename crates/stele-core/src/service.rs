@@ -8,6 +8,7 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use crate::access::{Action, Caller, Grant, Resource, Role};
+use crate::changeset::Changeset;
 use crate::clock::{Clock, Random};
 use crate::command::{Command, NewStore};
 use crate::id::{KeyId, MemoryId, OrganizationId, StoreId, VersionId, WorkspaceId};
@@ -19,8 +20,8 @@ use crate::model::{Origin, Status, Store, VersionText};
 use crate::path::PathPrefix;
 use crate::refusal::Refusal;
 use crate::storage::{
-    At, Change, Changed, Error, InStore, Installation, KeyRecord, KnownBodies, MemoryRead, MemoryRef,
-    Storage, StorageError, Swept, Workspace, WorkspacePatch,
+    At, Change, ChangeAll, Changed, ChangedAll, Error, InStore, Installation, KeyRecord, KnownBodies,
+    MemoryRead, MemoryRef, Storage, StorageError, Swept, Workspace, WorkspacePatch,
 };
 use crate::text::Name;
 use crate::time::Timestamp;
@@ -370,6 +371,24 @@ impl Stele {
         result
     }
 
+    /// Carries out a changeset: all of it or nothing. DESIGN 7.
+    ///
+    /// # Errors
+    /// No permission for one of the changes, or what [`crate::decide::decide`] refuses of one, with its index.
+    pub async fn change_all(
+        &self,
+        caller: &Caller,
+        store: StoreId,
+        changeset: Changeset,
+    ) -> Result<ChangedAll, Error> {
+        for command in changeset.commands() {
+            let (resource, action) = needed_for(command);
+            caller.may(resource, action).map_err(Refusal::from)?;
+        }
+        let change = ChangeAll { workspace: caller.workspace, store, actor: caller.actor(), changeset };
+        self.storage.change_all(change).await
+    }
+
     /// A live memory.
     ///
     /// # Errors
@@ -384,10 +403,7 @@ impl Stele {
     ) -> Result<At<MemoryRead>, Error> {
         caller.may(Resource::Memory, Action::Read).map_err(Refusal::from)?;
         let known = form.map(|form| Arc::new(BodiesOf { bodies: self.bodies.clone(), form }) as Arc<_>);
-        let missing = match &memory {
-            MemoryRef::Id(id) => Refusal::MemoryNotFound(*id),
-            MemoryRef::Path(_) => Refusal::PathNotFound,
-        };
+        let missing = memory.missing();
         let found = self.storage.memory_get(caller.workspace, store, memory, detail, known).await?;
         match found.as_ref().and_then(|found| found.value.as_ref()) {
             Some(MemoryRead::Known(_)) => meter::BODY_CACHE_HITS.count(),

@@ -10,13 +10,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::changeset::{Applied, Changeset};
+pub use crate::command::MemoryRef;
 use crate::command::{Command, NewStore};
 use crate::decide::Outcome;
-use crate::id::{Epoch, KeyId, MemoryId, OrganizationId, StoreId, VersionId, WorkspaceId};
+use crate::id::{Epoch, KeyId, OrganizationId, StoreId, VersionId, WorkspaceId};
 use crate::key::{ApiKey, KeyHash};
 use crate::list::{Detail, MemoryEntry, MemoryQuery, Page, StoreFilter, StorePosition, VersionQuery};
 use crate::model::{Actor, Memory, Store, VersionText};
-use crate::path::MemoryPath;
 use crate::refusal::Refusal;
 use crate::text::{Name, Summary};
 use crate::time::Timestamp;
@@ -123,6 +124,28 @@ pub struct Changed {
     pub sequence: u64,
 }
 
+/// A changeset to carry out: all of it or nothing.
+#[derive(Clone, Debug)]
+pub struct ChangeAll {
+    /// The caller's workspace.
+    pub workspace: WorkspaceId,
+    /// The store.
+    pub store: StoreId,
+    /// Who writes.
+    pub actor: Actor,
+    /// What.
+    pub changeset: Changeset,
+}
+
+/// A changeset carried out, durably.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedAll {
+    /// What became of each change, in order.
+    pub applied: Vec<Applied>,
+    /// The store's sequence afterwards.
+    pub sequence: u64,
+}
+
 /// A memory that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemoryRead {
@@ -144,15 +167,6 @@ pub enum MemoryRead {
 pub trait KnownBodies: Send + Sync {
     /// The body for this head, if it is known.
     fn body(&self, head: VersionId) -> Option<Bytes>;
-}
-
-/// How a memory is named.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MemoryRef {
-    /// By its id.
-    Id(MemoryId),
-    /// By its path.
-    Path(MemoryPath),
 }
 
 /// What an installation is: made once; only a restore renews its epoch.
@@ -208,6 +222,10 @@ pub struct KeyRecord {
 pub trait Storage: Send + Sync + 'static {
     /// Carries out one change and answers once it is durable.
     fn change(&self, change: Change) -> Answer<'_, Result<Changed, Error>>;
+
+    /// Carries out all changes in order in one transaction and answers once it is durable; the first refusal, as a
+    /// [`Refusal::InChangeset`] with its index, leaves nothing of them.
+    fn change_all(&self, change: ChangeAll) -> Answer<'_, Result<ChangedAll, Error>>;
 
     /// Makes a store.
     fn store_create(

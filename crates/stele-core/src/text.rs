@@ -10,6 +10,8 @@ use crate::hash::Sha256;
 pub const MAX_NAME_CHARS: usize = 255;
 /// Longest store description, in characters.
 pub const MAX_DESCRIPTION_CHARS: usize = 1024;
+/// Longest reason, in characters.
+pub const MAX_REASON_CHARS: usize = 4_096;
 /// Most metadata pairs of one object.
 pub const MAX_METADATA_PAIRS: usize = 16;
 /// Longest metadata key, in characters; it has at least one.
@@ -97,6 +99,10 @@ text!(
     Description
 );
 text!(
+    /// Why a change was made: 1 to 4,096 characters.
+    Reason
+);
+text!(
     /// The summary of a memory: at most `Limits::summary_chars` characters; empty when there is none.
     Summary
 );
@@ -125,6 +131,21 @@ impl Description {
     /// Too long, or NUL in it.
     pub fn parse(text: &str) -> Result<Self, TextError> {
         at_most_chars(text, MAX_DESCRIPTION_CHARS)?;
+        no_nul(text)?;
+        Ok(Self(text.into()))
+    }
+}
+
+impl Reason {
+    /// Reads a reason.
+    ///
+    /// # Errors
+    /// Empty, too long, or NUL in it.
+    pub fn parse(text: &str) -> Result<Self, TextError> {
+        if text.is_empty() {
+            return Err(TextError::Empty);
+        }
+        at_most_chars(text, MAX_REASON_CHARS)?;
         no_nul(text)?;
         Ok(Self(text.into()))
     }

@@ -88,6 +88,11 @@ impl From<Refusal> for FlatError {
     fn from(refusal: Refusal) -> Self {
         use StatusCode as S;
         let message = refusal.to_string();
+        if let Refusal::InChangeset { index, refusal } = refusal {
+            let mut error = Self::from(*refusal).with("index", index);
+            error.message = message;
+            return error;
+        }
         let invalid = |field: &str| Self::new(S::BAD_REQUEST, "invalid_request", &message).on(field);
         let missing = || Self::new(S::NOT_FOUND, "not_found", &message);
         let conflict = |field: &str| Self::new(S::CONFLICT, "conflict", &message).on(field);
@@ -117,6 +122,7 @@ impl From<Refusal> for FlatError {
             Refusal::StoreLimit { limit } => Self::new(S::BAD_REQUEST, "invalid_request", &message)
                 .with("reason", "workspace_full")
                 .with("limit", *limit),
+            Refusal::InChangeset { .. } => unreachable!("answered above"),
             Refusal::VersionIsHead(_) => conflict("memory_version_id"),
             Refusal::VersionNotRestorable(_) => invalid("memory_version_id"),
         }

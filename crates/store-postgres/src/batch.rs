@@ -5,11 +5,18 @@
 //! it is written, so that it touches only itself without a savepoint; after a failure the batch is run again, each
 //! command alone.
 
+use std::collections::HashMap;
+
 use bytes::Bytes;
+use stele_core::changeset::Applied;
+use stele_core::command::Command;
 use stele_core::decide::{NewContent, Outcome, Write, decide};
-use stele_core::model::Memory;
+use stele_core::hash::Sha256;
+use stele_core::id::{StoreId, WorkspaceId};
+use stele_core::model::{Actor, Memory};
 use stele_core::refusal::Refusal;
-use stele_core::storage::{At, Change, Changed};
+use stele_core::storage::{Change, ChangeAll};
+use stele_core::text::Reason;
 use store_codec::Encoded;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -25,11 +32,80 @@ use crate::rows::{self, Col, Cursor};
 use crate::shared::Shared;
 use crate::writes;
 
+/// Contents by their hash, as they are to be stored: made before a transaction begins.
+pub(crate) type Contents = HashMap<Sha256, Encoded>;
+
 /// A change and its content as it is to be stored.
 pub(crate) struct Prepared {
     pub(crate) change: Change,
-    pub(crate) encoded: Option<Encoded>,
+    pub(crate) contents: Contents,
 }
+
+/// A changeset and its contents as they are to be stored.
+pub(crate) struct PreparedAll {
+    pub(crate) change: ChangeAll,
+    pub(crate) contents: Contents,
+}
+
+/// One command of a batch, with what surrounds it.
+pub(crate) struct Asked<'a> {
+    command: &'a Command,
+    actor: Actor,
+    reason: Option<&'a Reason>,
+    with_content: bool,
+    contents: &'a Contents,
+}
+
+/// Commands of one store for one transaction.
+pub(crate) struct Batch<'a> {
+    workspace: WorkspaceId,
+    store: StoreId,
+    asked: Vec<Asked<'a>>,
+    /// Whether the first refusal undoes all.
+    whole: bool,
+}
+
+impl<'a> Batch<'a> {
+    /// Changes of one store that waited together; at least one.
+    pub(crate) fn of_changes(changes: &[&'a Prepared]) -> Self {
+        let asked = |prepared: &&'a Prepared| Asked {
+            command: &prepared.change.command,
+            actor: prepared.change.actor,
+            reason: None,
+            with_content: prepared.change.with_content,
+            contents: &prepared.contents,
+        };
+        let Change { workspace, store, .. } = changes[0].change;
+        Self { workspace, store, asked: changes.iter().map(asked).collect(), whole: false }
+    }
+
+    /// A changeset.
+    pub(crate) fn of_changeset(all: &'a PreparedAll) -> Self {
+        let ChangeAll { workspace, store, actor, ref changeset } = all.change;
+        let asked = |command| Asked {
+            command,
+            actor,
+            reason: changeset.reason(),
+            with_content: false,
+            contents: &all.contents,
+        };
+        Self { workspace, store, asked: changeset.commands().iter().map(asked).collect(), whole: true }
+    }
+}
+
+/// What became of a command.
+pub(crate) struct Done {
+    pub(crate) outcome: Outcome,
+    /// The content that the answer is to bring.
+    pub(crate) content: Option<Bytes>,
+    /// The store's sequence afterwards.
+    pub(crate) sequence: u64,
+    /// In a changeset.
+    pub(crate) applied: Option<Applied>,
+}
+
+/// The answers to a batch, in order; to a changeset that is refused just the refusal.
+pub(crate) type Answers = Vec<Result<Done, Refused>>;
 
 /// Why a transaction did not come to an answer.
 pub(crate) struct Broken {
@@ -45,35 +121,30 @@ impl<F: Into<Fault>> From<F> for Broken {
 }
 
 type Executed<'a> = Sent<'a, Result<u64, tokio_postgres::Error>>;
-type Answers = Vec<Result<Changed, Refused>>;
-
 /// A refusal, with the sequence of the store, where that is there.
-type Refused = (Refusal, Option<u64>);
-
-/// What was decided, and the store's sequence afterwards.
-type Judged = Result<At<Outcome>, Refused>;
+pub(crate) type Refused = (Refusal, Option<u64>);
 
 pub(crate) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
 /// Carries out changes of one store in one transaction; their answers, in order.
 pub(crate) async fn run(
     connected: &Connected,
-    batch: &[&Prepared],
+    batch: &Batch<'_>,
     shared: &Shared,
 ) -> Result<Answers, Broken> {
-    let first = &batch[0].change;
-    let place = Place { connected, workspace: first.workspace, store: first.store };
+    let Batch { workspace, store, asked, whole } = batch;
+    let place = Place { connected, workspace: *workspace, store: *store };
     let begun = send(connected.client.batch_execute(BEGIN)).await;
     let locked = send(async {
         let lock = &connected.statements.lock_store;
         connected.client.query_opt(lock, &[&Col(place.workspace), &Col(place.store)]).await
     })
     .await;
-    let adds = batch.iter().any(|prepared| prepared.change.command.may_add_memory());
+    let adds = asked.iter().any(|asked| asked.command.may_add_memory());
     let asked_cap = if adds { Some(place.cap().await) } else { None };
-    let mut loading = Vec::with_capacity(batch.len());
-    for prepared in batch {
-        loading.push(place.ask(&prepared.change.command).await);
+    let mut loading = Vec::with_capacity(asked.len());
+    for asked in asked {
+        loading.push(place.ask(asked.command).await);
     }
     begun.answer().await?;
     let store = locked.answer().await?.map(|row| rows::store(&mut Cursor::new(&row))).transpose()?;
@@ -83,36 +154,45 @@ pub(crate) async fn run(
         }
         None => None,
     };
-    let mut loaded = Vec::with_capacity(batch.len());
-    for (loading, prepared) in loading.into_iter().zip(batch) {
-        loaded.push(place.loaded(loading, &prepared.change.command).await?);
+    let mut loaded = Vec::with_capacity(asked.len());
+    for (loading, asked) in loading.into_iter().zip(asked) {
+        loaded.push(place.loaded(loading, asked.command).await?);
     }
+    let at_first = store.as_ref().map(|store| store.counters.sequence);
     let mut draft = Draft::new(store, cap.map(i64::unsigned_abs));
-    let mut judged = Vec::with_capacity(batch.len());
-    for (number, (prepared, loaded)) in batch.iter().zip(loaded).enumerate() {
-        let command = &prepared.change.command;
+    let mut judged = Answers::with_capacity(asked.len());
+    for (number, (this, loaded)) in asked.iter().zip(loaded).enumerate() {
+        let command = this.command;
         let situation = match draft.situation(command, loaded) {
             Some(situation) => situation,
             None => {
-                flush(&place, &mut draft, &batch[..number]).await?;
+                flush(&place, &mut draft, &asked[..number]).await?;
                 let loading = place.ask(command).await;
                 draft.fresh(place.loaded(loading, command).await?)
             }
         };
-        let decided = decide(&situation, place.store, command, &shared.context(prepared.change.actor));
         let before = situation.store.as_ref().map(|store| store.counters.sequence);
-        judged.push(decided.map_err(|refusal| (refusal, before)).map(|decision| {
-            draft.take(command, &situation, decision.writes, &decision.outcome);
-            At { sequence: decision.sequence, value: decision.outcome }
-        }));
+        match decide(&situation, place.store, command, &shared.context(this.actor, this.reason)) {
+            Ok(decision) => {
+                let applied = whole.then(|| Applied::of(&decision));
+                let sequence = decision.sequence;
+                draft.take(command, &situation, decision.writes, &decision.outcome);
+                judged.push(Ok(Done { outcome: decision.outcome, content: None, sequence, applied }));
+            }
+            Err(refusal) if *whole => {
+                connected.client.batch_execute("ROLLBACK").await?;
+                return Ok(vec![Err((refusal.at(number), at_first))]);
+            }
+            Err(refusal) => judged.push(Err((refusal, before))),
+        }
     }
-    commit(&place, draft, batch, judged).await
+    commit(&place, draft, asked, judged).await
 }
 
 /// Sends what the draft holds and waits for it.
-async fn flush(place: &Place<'_>, draft: &mut Draft, batch: &[&Prepared]) -> Result<(), Fault> {
+async fn flush(place: &Place<'_>, draft: &mut Draft, asked: &[Asked<'_>]) -> Result<(), Fault> {
     let pending = std::mem::take(&mut draft.writes);
-    for sent in send_all(place, &pending, batch).await? {
+    for sent in send_all(place, &pending, asked).await? {
         sent.answer().await?;
     }
     Ok(())
@@ -121,7 +201,7 @@ async fn flush(place: &Place<'_>, draft: &mut Draft, batch: &[&Prepared]) -> Res
 async fn send_all<'a>(
     place: &Place<'a>,
     pending: &'a [Write],
-    batch: &'a [&Prepared],
+    asked: &'a [Asked<'a>],
 ) -> Result<Vec<Executed<'a>>, Fault> {
     let mut sent = Vec::with_capacity(pending.len() + 1);
     let mut head: Option<&Write> = None;
@@ -140,7 +220,7 @@ async fn send_all<'a>(
                     _ => {}
                 }
                 let encoded = match &new.content {
-                    NewContent::Text(text) => Some(encoded(batch, text.sha256())?),
+                    NewContent::Text(text) => Some(encoded(asked, text.sha256())?),
                     NewContent::None | NewContent::CopyOf(_) => None,
                 };
                 sent.push(writes::append_version(place, new, encoded).await);
@@ -160,24 +240,29 @@ async fn send_all<'a>(
     Ok(sent)
 }
 
-fn encoded<'a>(batch: &'a [&Prepared], sha256: stele_core::hash::Sha256) -> Result<&'a Encoded, Fault> {
-    let of = |prepared: &&'a Prepared| {
-        let content = prepared.change.command.content()?;
-        (content.sha256() == sha256).then_some(prepared.encoded.as_ref()).flatten()
-    };
-    batch.iter().find_map(of).ok_or_else(|| Fault::Damaged("a content that was not prepared".into()))
+fn encoded<'a>(asked: &'a [Asked<'a>], sha256: Sha256) -> Result<&'a Encoded, Fault> {
+    // The commands of a changeset share their contents.
+    let mut last = None;
+    let mut different = asked.iter().map(|asked| asked.contents).filter(|contents| {
+        let new = last.is_none_or(|last| !std::ptr::eq(last, *contents));
+        last = Some(*contents);
+        new
+    });
+    different
+        .find_map(|contents| contents.get(&sha256))
+        .ok_or_else(|| Fault::Damaged("a content that was not prepared".into()))
 }
 
 /// Sends what is left with COMMIT behind it, and answers once that is durable.
 async fn commit(
     place: &Place<'_>,
     mut draft: Draft,
-    batch: &[&Prepared],
-    judged: Vec<Judged>,
+    asked: &[Asked<'_>],
+    mut judged: Answers,
 ) -> Result<Answers, Broken> {
-    let contents = contents(place, &mut draft, batch, &judged).await?;
+    add_contents(place, &mut draft, asked, &mut judged).await?;
     let pending = std::mem::take(&mut draft.writes);
-    let mut sent = send_all(place, &pending, batch).await?;
+    let mut sent = send_all(place, &pending, asked).await?;
     match draft.store_row() {
         StoreRow::Same => {}
         StoreRow::Counters(store) => sent.push(writes::update_counters(place, store).await),
@@ -191,45 +276,40 @@ async fn commit(
         sent.answer().await.map_err(|error| unknown(error.into()))?;
     }
     committed.answer().await.map_err(|error| unknown(error.into()))?;
-    let answer = |(judged, content): (Judged, Option<Bytes>)| {
-        judged.map(|At { sequence, value: outcome }| Changed { outcome, content, sequence })
-    };
-    Ok(judged.into_iter().zip(contents).map(answer).collect())
+    Ok(judged)
 }
 
 /// The contents that the answers are to bring: those that came with the commands, the others read back before COMMIT,
 /// so that a damaged one is not written on.
-async fn contents(
+async fn add_contents(
     place: &Place<'_>,
     draft: &mut Draft,
-    batch: &[&Prepared],
-    judged: &[Judged],
-) -> Result<Vec<Option<Bytes>>, Fault> {
-    let mut contents = vec![None; batch.len()];
+    asked: &[Asked<'_>],
+    judged: &mut Answers,
+) -> Result<(), Fault> {
     let mut missing = Vec::new();
-    for (number, (prepared, judged)) in batch.iter().zip(judged).enumerate() {
-        let Ok(At { value: Outcome::Memory(current), .. }) = judged else { continue };
-        if !prepared.change.with_content {
+    for (asked, judged) in asked.iter().zip(judged) {
+        let Ok(Done { outcome: Outcome::Memory(current), content, .. }) = judged else { continue };
+        if !asked.with_content {
             continue;
         }
         let sha256 = current.memory.content_sha256;
-        match prepared.change.command.content().filter(|own| own.sha256() == sha256) {
-            Some(own) => contents[number] = Some(own.bytes().clone()),
-            None => missing.push((number, &current.memory)),
+        match asked.command.content().filter(|own| own.sha256() == sha256) {
+            Some(own) => *content = Some(own.bytes().clone()),
+            None => missing.push((content, &current.memory)),
         }
     }
     if !missing.is_empty() {
-        flush(place, draft, batch).await?;
+        flush(place, draft, asked).await?;
     }
-    for (number, memory) in missing {
+    for (content, memory) in missing {
         let statement = &place.connected.statements.content_of_version;
         let parameters: [&(dyn ToSql + Sync); 3] =
             [&Col(place.workspace), &Col(place.store), &Col(memory.version)];
         let row = place.connected.client.query_opt(statement, &parameters).await?;
-        contents[number] =
-            Some(row.and_then(|row| decoded(&row, memory)).ok_or_else(|| damaged_head(memory))?);
+        *content = Some(row.and_then(|row| decoded(&row, memory)).ok_or_else(|| damaged_head(memory))?);
     }
-    Ok(contents)
+    Ok(())
 }
 
 fn decoded(row: &Row, memory: &Memory) -> Option<Bytes> {

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use stele_core::command::Command;
+use stele_core::command::{Command, MemoryRef};
 use stele_core::decide::{Current, Outcome, Situation, Write};
 use stele_core::id::{MemoryId, VersionId};
 use stele_core::model::Store;
@@ -61,10 +61,16 @@ impl Draft {
         if version.is_some_and(|v| self.versions.contains(&v.id) || self.memories.contains_key(&v.memory)) {
             return None;
         }
-        if let Some(now) = command.memory().and_then(|id| self.memories.get(&id)) {
-            loaded.memory = now.clone();
-        }
         let disturbs = |wanted: &MemoryPath| self.paths.iter().any(|path| path.overlaps(wanted));
+        match command.memory() {
+            Some(MemoryRef::Id(id)) => {
+                if let Some(now) = self.memories.get(id) {
+                    loaded.memory = now.clone();
+                }
+            }
+            Some(MemoryRef::Path(path)) if disturbs(path) => return None,
+            Some(MemoryRef::Path(_)) | None => {}
+        }
         if loaded.wanted(command).is_some_and(disturbs) {
             return None;
         }

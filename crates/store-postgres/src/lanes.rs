@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use stele_core::id::{StoreId, WorkspaceId};
 use stele_core::refusal::Refusal;
-use stele_core::storage::{Changed, Error, StorageError};
+use stele_core::storage::{Changed, ChangedAll, Error, StorageError};
 use tokio::sync::oneshot;
 
-use crate::batch::{self, Broken, Prepared};
+use crate::batch::{self, Answers, Batch, Broken, Done, Prepared, PreparedAll, Refused};
 use crate::fault::Fault;
 use crate::shared::Shared;
 
@@ -27,11 +27,24 @@ const REPEATS: u32 = 8;
 pub(crate) const RECONNECTS: u32 = 3;
 
 type Place = (WorkspaceId, StoreId);
-type Reply = oneshot::Sender<Result<Changed, Error>>;
+type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
-struct Job {
+/// A command that waits, with the one who waits for it.
+struct One {
     prepared: Prepared,
-    reply: Reply,
+    reply: Reply<Changed>,
+}
+
+enum Job {
+    One(One),
+    /// A changeset has a transaction of its own.
+    All(PreparedAll, Reply<ChangedAll>),
+}
+
+/// What a store's task does next.
+enum Turn {
+    Together(Vec<One>),
+    Alone(PreparedAll, Reply<ChangedAll>),
 }
 
 #[derive(Default)]
@@ -53,11 +66,28 @@ impl Lanes {
     pub(crate) async fn change(&self, shared: &Arc<Shared>, prepared: Prepared) -> Result<Changed, Error> {
         let place = (prepared.change.workspace, prepared.change.store);
         let (reply, answer) = oneshot::channel();
-        if self.push(place, Job { prepared, reply })? {
+        self.queue(shared, place, Job::One(One { prepared, reply }))?;
+        answer.await.map_err(|_| StorageError::Unavailable(None))?
+    }
+
+    /// Carries out a changeset when its turn comes.
+    pub(crate) async fn change_all(
+        &self,
+        shared: &Arc<Shared>,
+        prepared: PreparedAll,
+    ) -> Result<ChangedAll, Error> {
+        let place = (prepared.change.workspace, prepared.change.store);
+        let (reply, answer) = oneshot::channel();
+        self.queue(shared, place, Job::All(prepared, reply))?;
+        answer.await.map_err(|_| StorageError::Unavailable(None))?
+    }
+
+    fn queue(&self, shared: &Arc<Shared>, place: Place, job: Job) -> Result<(), StorageError> {
+        if self.push(place, job)? {
             let worker = shared.clone();
             shared.tracker.spawn(async move { worker.lanes.work(place, &worker).await });
         }
-        answer.await.map_err(|_| StorageError::Unavailable(None))?
+        Ok(())
     }
 
     /// Lets a job wait; true if its store needs a task.
@@ -78,21 +108,40 @@ impl Lanes {
     }
 
     /// The next jobs of a store; `None` ends its task.
-    fn take(&self, place: Place, most: usize) -> Option<Vec<Job>> {
+    fn take(&self, place: Place) -> Option<Turn> {
         let mut waiting = self.waiting.lock().expect("no panic under the lock");
         let lane = waiting.lanes.get_mut(&place)?;
-        let jobs: Vec<Job> = lane.drain(..lane.len().min(most)).collect();
-        if jobs.is_empty() {
+        let mut together = Vec::new();
+        let mut alone = None;
+        while together.len() < BATCH {
+            match lane.pop_front() {
+                Some(Job::One(one)) => together.push(one),
+                Some(Job::All(prepared, reply)) if together.is_empty() => {
+                    alone = Some((prepared, reply));
+                    break;
+                }
+                Some(later) => {
+                    lane.push_front(later);
+                    break;
+                }
+                None => break,
+            }
+        }
+        let taken = together.len() + usize::from(alone.is_some());
+        if taken == 0 {
             waiting.lanes.remove(&place);
             return None;
         }
-        waiting.count -= jobs.len();
+        waiting.count -= taken;
         let of_workspace = waiting.of_workspace.get_mut(&place.0).expect("jobs of a workspace are counted");
-        *of_workspace -= jobs.len();
+        *of_workspace -= taken;
         if *of_workspace == 0 {
             waiting.of_workspace.remove(&place.0);
         }
-        Some(jobs)
+        Some(match alone {
+            Some((prepared, reply)) => Turn::Alone(prepared, reply),
+            None => Turn::Together(together),
+        })
     }
 
     /// Takes no more jobs; what waits is still carried out.
@@ -102,7 +151,7 @@ impl Lanes {
 
     /// What waits for a store is let down: its task has panicked.
     fn abandon(&self, place: Place) {
-        while self.take(place, usize::MAX).is_some() {}
+        while self.take(place).is_some() {}
     }
 
     async fn work(&self, place: Place, shared: &Shared) {
@@ -110,20 +159,26 @@ impl Lanes {
         loop {
             // The connection first: what arrives while it is waited for comes along.
             let lent = shared.pool.lend().await;
-            let Some(jobs) = self.take(place, BATCH) else { return };
-            match lent {
-                Ok(lent) => {
+            let Some(turn) = self.take(place) else { return };
+            // A caller that went away needs no answer.
+            match (turn, lent) {
+                (Turn::Together(jobs), Ok(lent)) => {
                     let commands: Vec<&Prepared> = jobs.iter().map(|job| &job.prepared).collect();
                     let answers = shared.commit_together(lent, &commands).await;
                     for (job, answer) in jobs.into_iter().zip(answers) {
-                        // A caller that went away needs no answer.
                         let _ = job.reply.send(answer);
                     }
                 }
-                Err(fault) => {
+                (Turn::Together(jobs), Err(fault)) => {
                     for job in jobs {
                         let _ = job.reply.send(Err(fault.again().into()));
                     }
+                }
+                (Turn::Alone(prepared, reply), Ok(lent)) => {
+                    let _ = reply.send(shared.commit_changeset(lent, &prepared).await);
+                }
+                (Turn::Alone(_, reply), Err(fault)) => {
+                    let _ = reply.send(Err(fault.again().into()));
                 }
             }
         }
@@ -144,6 +199,12 @@ impl Drop for End<'_> {
     }
 }
 
+/// The answer to a single command.
+fn changed(done: Result<Done, Refused>) -> Result<Changed, Error> {
+    let Done { outcome, content, sequence, .. } = done.map_err(refused)?;
+    Ok(Changed { outcome, content, sequence })
+}
+
 impl Shared {
     /// Runs the commands in one transaction, and each alone where that fails for a reason of one of them.
     async fn commit_together(
@@ -151,8 +212,8 @@ impl Shared {
         lent: crate::pool::Lent,
         commands: &[&Prepared],
     ) -> Vec<Result<Changed, Error>> {
-        match self.commit_batch(Some(lent), commands).await {
-            Ok(answers) => answers,
+        match self.commit_batch(Some(lent), &Batch::of_changes(commands)).await {
+            Ok(answers) => answers.into_iter().map(changed).collect(),
             Err(fault) if commands.len() == 1 || fault.concerns_all() => {
                 if !matches!(fault, Fault::Busy | Fault::Closed) {
                     tracing::warn!(error = ?fault.again(), commands = commands.len(), "a commit failed");
@@ -162,9 +223,9 @@ impl Shared {
             Err(_) => {
                 let mut answers = Vec::with_capacity(commands.len());
                 for command in commands {
-                    let mut alone = self.commit_batch(None, &[*command]).await;
-                    let answer = match &mut alone {
-                        Ok(answers) => answers.pop().expect("one answer a command"),
+                    let alone = self.commit_batch(None, &Batch::of_changes(&[*command])).await;
+                    let answer = match alone {
+                        Ok(mut answers) => changed(answers.pop().expect("one answer a command")),
                         Err(fault) => {
                             tracing::warn!(error = ?fault.again(), "a command failed");
                             Err(fault.again().into())
@@ -177,13 +238,37 @@ impl Shared {
         }
     }
 
+    /// Runs a changeset in a transaction of its own.
+    async fn commit_changeset(
+        &self,
+        lent: crate::pool::Lent,
+        prepared: &PreparedAll,
+    ) -> Result<ChangedAll, Error> {
+        let answers = match self.commit_batch(Some(lent), &Batch::of_changeset(prepared)).await {
+            Ok(answers) => answers,
+            Err(fault) => {
+                if !matches!(fault, Fault::Busy | Fault::Closed) {
+                    tracing::warn!(error = ?fault.again(), "a changeset failed");
+                }
+                return Err(fault.again().into());
+            }
+        };
+        let mut changed = ChangedAll { applied: Vec::with_capacity(answers.len()), sequence: 0 };
+        for done in answers {
+            let Done { applied, sequence, .. } = done.map_err(refused)?;
+            changed.applied.push(applied.expect("changes of a changeset say what they did"));
+            changed.sequence = sequence;
+        }
+        Ok(changed)
+    }
+
     /// One transaction, repeated while PostgreSQL makes it a victim, and on another connection where one turns
     /// out to be dead before COMMIT was sent.
     async fn commit_batch(
         &self,
         mut lent: Option<crate::pool::Lent>,
-        commands: &[&Prepared],
-    ) -> Result<Vec<Result<Changed, Error>>, Fault> {
+        commands: &Batch<'_>,
+    ) -> Result<Answers, Fault> {
         let (mut victim, mut lost) = (0, 0);
         loop {
             let mut connection = match lent.take() {
@@ -215,8 +300,8 @@ impl Shared {
     async fn attempt(
         &self,
         connection: &mut crate::pool::Lent,
-        commands: &[&Prepared],
-    ) -> Result<Vec<Result<Changed, Error>>, Broken> {
+        commands: &Batch<'_>,
+    ) -> Result<Answers, Broken> {
         // Beyond PostgreSQL's own timeouts: a connection that says nothing at all.
         let running = batch::run(connection.dirty(), commands, self);
         let answers = match tokio::time::timeout(self.patience, running).await {
@@ -224,7 +309,7 @@ impl Shared {
             Err(_) => return Err(Broken { fault: Fault::Silent, committing: true }),
         };
         connection.clean();
-        Ok(answers.into_iter().map(|answer| answer.map_err(refused)).collect())
+        Ok(answers)
     }
 
     /// Gives a connection back without its transaction; one that does not even do that is closed.

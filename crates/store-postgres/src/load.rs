@@ -1,6 +1,6 @@
 //! Loading what matters for a command, in statements that begin after the store's row is locked.
 
-use stele_core::command::Command;
+use stele_core::command::{Command, MemoryRef};
 use stele_core::decide::{Current, Occupant};
 use stele_core::id::{MemoryId, StoreId, VersionId, WorkspaceId};
 use stele_core::model::Version;
@@ -54,12 +54,13 @@ impl<'a> Place<'a> {
             None => None,
         };
         let memory = match (command.memory(), command.version()) {
-            (Some(id), _) => Some(self.current(id).await),
+            (Some(MemoryRef::Id(id)), _) => Some(self.current(*id).await),
+            (Some(MemoryRef::Path(path)), _) => Some(self.current_at(path.clone()).await),
             (None, Some(version)) => Some(self.current_of(version).await),
             (None, None) => None,
         };
         let occupant = match command.wanted_path() {
-            Some(path) => Some(self.occupant(path.clone(), command.memory()).await),
+            Some(path) => Some(self.occupant(path.clone(), command.memory().cloned()).await),
             None => None,
         };
         Loading { version, memory, occupant }
@@ -116,6 +117,15 @@ impl<'a> Place<'a> {
         .await
     }
 
+    async fn current_at(&self, path: MemoryPath) -> Found<'a> {
+        let Self { connected, workspace, store } = *self;
+        send(async move {
+            let statement = &connected.statements.load_current_at;
+            connected.client.query_opt(statement, &[&Col(workspace), &Col(store), &path.as_str()]).await
+        })
+        .await
+    }
+
     async fn current_of(&self, version: VersionId) -> Found<'a> {
         let Self { connected, workspace, store } = *self;
         send(async move {
@@ -126,18 +136,23 @@ impl<'a> Place<'a> {
     }
 
     /// The live memory at, above or below `path`, other than `own`; of several, the one with the smallest path.
-    async fn occupant(&self, path: MemoryPath, own: Option<MemoryId>) -> Found<'a> {
+    async fn occupant(&self, path: MemoryPath, own: Option<MemoryRef>) -> Found<'a> {
         let Self { connected, workspace, store } = *self;
         send(async move {
             let exactly: Vec<&str> = path.ancestors().chain([path.as_str()]).collect();
             let directory = path.as_directory();
             let end = end_of(&directory);
             let statement = &connected.statements.load_occupant;
+            let (own, own_path) = match own {
+                Some(MemoryRef::Id(id)) => (Some(Col(id)), None),
+                Some(MemoryRef::Path(path)) => (None, Some(path.as_str().to_owned())),
+                None => (None, None),
+            };
             connected
                 .client
                 .query_opt(
                     statement,
-                    &[&Col(workspace), &Col(store), &exactly, &directory, &end, &own.map(Col)],
+                    &[&Col(workspace), &Col(store), &exactly, &directory, &end, &own, &own_path],
                 )
                 .await
         })

@@ -5,18 +5,20 @@ use std::time::Duration;
 
 use quick_cache::sync::Cache;
 use stele_core::clock::{Clock, Random};
+use stele_core::command::Command;
 use stele_core::decide::Context;
 use stele_core::id::{MemoryId, StoreId, VersionId, WorkspaceId};
 use stele_core::limits::Limits;
 use stele_core::list::{Detail, Page, VersionQuery};
 use stele_core::model::{Actor, VersionText};
-use stele_core::storage::{At, Change, InStore, KnownBodies, MemoryRead, MemoryRef, StorageError};
+use stele_core::storage::{At, InStore, KnownBodies, MemoryRead, MemoryRef, StorageError};
+use stele_core::text::{Content, Reason};
 use stele_core::watch::Watches;
-use store_codec::{Compression, Encoded, LARGE_BYTES, encode};
+use store_codec::{Compression, LARGE_BYTES, encode};
 use tokio::sync::Mutex;
 use tokio_util::task::TaskTracker;
 
-use crate::batch::BEGIN;
+use crate::batch::{BEGIN, Contents};
 use crate::connect::Connected;
 use crate::fault::Fault;
 use crate::lanes::{Lanes, RECONNECTS};
@@ -74,22 +76,24 @@ impl Shared {
         }
     }
 
-    /// The content of the change as it is to be stored; a large one is made on a blocking thread.
-    pub(crate) async fn encoded(&self, change: &Change) -> Result<Option<Encoded>, StorageError> {
-        let Some(content) = change.command.content() else { return Ok(None) };
+    /// The contents of the commands as they are to be stored; many bytes are made ready on a blocking thread.
+    pub(crate) async fn encoded(&self, commands: &[Command]) -> Result<Contents, StorageError> {
         let compression = self.compression;
-        if content.size_bytes() <= LARGE_BYTES as u64 {
-            return Ok(Some(encode(content, compression)));
+        let encoded = move |contents: Vec<Content>| -> Contents {
+            contents.iter().map(|content| (content.sha256(), encode(content, compression))).collect()
+        };
+        let contents: Vec<Content> = commands.iter().filter_map(Command::content).cloned().collect();
+        if contents.iter().map(Content::size_bytes).sum::<u64>() <= LARGE_BYTES as u64 {
+            return Ok(encoded(contents));
         }
-        let content = content.clone();
-        let encoded = tokio::task::spawn_blocking(move || encode(&content, compression)).await;
-        encoded.map(Some).map_err(|error| StorageError::Internal(Box::new(error)))
+        let made = tokio::task::spawn_blocking(move || encoded(contents)).await;
+        made.map_err(|error| StorageError::Internal(Box::new(error)))
     }
 
     /// What surrounds a decision; the present is read under the lock.
-    pub(crate) fn context(&self, actor: Actor) -> Context<'_> {
+    pub(crate) fn context<'a>(&'a self, actor: Actor, reason: Option<&'a Reason>) -> Context<'a> {
         let random = [self.random.bits(), self.random.bits()];
-        Context { actor, now: self.clock.now(), random, limits: &self.limits }
+        Context { actor, reason, now: self.clock.now(), random, limits: &self.limits }
     }
 
     pub(crate) async fn memory_get(

@@ -55,8 +55,8 @@ macro_rules! insert_version {
     ($content:literal) => {
         concat!(
             "INSERT INTO versions (workspace, store, sequence, id, memory_id, operation, created_at, author_kind, \
-             author, content_sha256, size_bytes, path, summary, encoding, content) VALUES ($1, $2, $3, $4, $5, $6, \
-             $7, $8, $9, $10, $11, $12, $13, ",
+             author, content_sha256, size_bytes, path, summary, reason, encoding, content) VALUES ($1, $2, $3, $4, $5, $6, \
+             $7, $8, $9, $10, $11, $12, $13, $14, ",
             $content,
             ")"
         )
@@ -107,18 +107,23 @@ statements! {
         "SELECT ", memory_columns!(), ", v.summary FROM memories m JOIN ", head!(),
         " WHERE m.workspace = $1 AND m.store = $2 AND m.id = $3"
     ),
+    load_current_at: concat!(
+        "SELECT ", memory_columns!(), ", v.summary FROM memories m JOIN ", head!(),
+        " WHERE m.workspace = $1 AND m.store = $2 AND m.path = $3"
+    ),
     load_current_of_version: concat!(
         "SELECT ", memory_columns!(), ", v.summary FROM memories m JOIN ", head!(),
         " WHERE m.workspace = $1 AND m.store = $2 AND m.id = \
          (SELECT w.memory_id FROM versions w WHERE w.workspace = $1 AND w.store = $2 AND w.id = $3)"
     ),
-    // $3 the path and those above it, $4 the directory that the path would be, $5 the end of that, $6 who may be there.
+    // $3 the path and those above it, $4 the directory that the path would be, $5 the end of that, $6 and $7 who may be
+    // there, by id or by path.
     load_occupant:
         "SELECT o.id, o.path FROM (\
          SELECT m.id, m.path FROM memories m WHERE m.workspace = $1 AND m.store = $2 AND m.path = ANY ($3::text[]) \
-         AND m.id IS DISTINCT FROM $6 UNION ALL (\
+         AND m.id IS DISTINCT FROM $6 AND m.path IS DISTINCT FROM $7 UNION ALL (\
          SELECT m.id, m.path FROM memories m WHERE m.workspace = $1 AND m.store = $2 AND m.path > $4 AND m.path < $5 \
-         AND m.id IS DISTINCT FROM $6 ORDER BY m.path LIMIT 1)) o ORDER BY o.path LIMIT 1",
+         AND m.id IS DISTINCT FROM $6 AND m.path IS DISTINCT FROM $7 ORDER BY m.path LIMIT 1)) o ORDER BY o.path LIMIT 1",
     insert_memory:
         "INSERT INTO memories (workspace, store, id, path, head, version_id, content_sha256, size_bytes, created_at, \
          updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
@@ -126,10 +131,10 @@ statements! {
         "UPDATE memories SET path = $4, head = $5, version_id = $6, content_sha256 = $7, size_bytes = $8, \
          updated_at = $9 WHERE workspace = $1 AND store = $2 AND id = $3",
     remove_memory: "DELETE FROM memories WHERE workspace = $1 AND store = $2 AND id = $3",
-    insert_version: insert_version!("$14, $15"),
+    insert_version: insert_version!("$15, $16"),
     insert_copy: insert_version!(
-        "(SELECT c.encoding FROM versions c WHERE c.workspace = $1 AND c.store = $2 AND c.id = $14), \
-         (SELECT c.content FROM versions c WHERE c.workspace = $1 AND c.store = $2 AND c.id = $14)"
+        "(SELECT c.encoding FROM versions c WHERE c.workspace = $1 AND c.store = $2 AND c.id = $15), \
+         (SELECT c.content FROM versions c WHERE c.workspace = $1 AND c.store = $2 AND c.id = $15)"
     ),
     redact:
         "UPDATE versions SET redacted_at = $4, redacted_by_kind = $5, redacted_by = $6, content_sha256 = NULL, \

@@ -10,14 +10,14 @@ use stele_core::key::{ApiKey, KeyHash};
 use stele_core::list::{Detail, MemoryEntry, MemoryQuery, Page, StoreFilter, StorePosition, VersionQuery};
 use stele_core::model::{Actor, Store, VersionText};
 use stele_core::storage::{
-    Answer, Change, Changed, Error, InStore, Installation, KeyRecord, KnownBodies, MemoryRead, MemoryRef,
-    Storage, StorageError, Swept, Workspace, WorkspacePatch,
+    Answer, Change, ChangeAll, Changed, ChangedAll, Error, InStore, Installation, KeyRecord, KnownBodies,
+    MemoryRead, MemoryRef, Storage, StorageError, Swept, Workspace, WorkspacePatch,
 };
 use stele_core::watch::Watches;
 use tokio::sync::Mutex;
 use tokio_util::task::TaskTracker;
 
-use crate::batch::Prepared;
+use crate::batch::{Prepared, PreparedAll};
 use crate::connect::{Connected, Connector};
 use crate::lanes::Lanes;
 use crate::open::{Config, OpenError, reach};
@@ -93,8 +93,15 @@ impl PostgresStorage {
 impl Storage for PostgresStorage {
     fn change(&self, change: Change) -> Answer<'_, Result<Changed, Error>> {
         Box::pin(async move {
-            let encoded = self.shared.encoded(&change).await?;
-            self.shared.lanes.change(&self.shared, Prepared { change, encoded }).await
+            let contents = self.shared.encoded(std::slice::from_ref(&change.command)).await?;
+            self.shared.lanes.change(&self.shared, Prepared { change, contents }).await
+        })
+    }
+
+    fn change_all(&self, change: ChangeAll) -> Answer<'_, Result<ChangedAll, Error>> {
+        Box::pin(async move {
+            let contents = self.shared.encoded(change.changeset.commands()).await?;
+            self.shared.lanes.change_all(&self.shared, PreparedAll { change, contents }).await
         })
     }
 

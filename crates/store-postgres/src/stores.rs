@@ -29,7 +29,7 @@ impl Shared {
             None => 0,
         };
         let situation = WorkspaceSituation { workspace, stores: stores.unsigned_abs() };
-        let decided = decide_store(&situation, new, &self.context(actor));
+        let decided = decide_store(&situation, new, &self.context(actor, None));
         let mut store = match decided {
             Ok(store) => store,
             Err(refusal) => {

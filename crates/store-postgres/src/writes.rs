@@ -6,7 +6,7 @@ use stele_core::decide::NewVersion;
 use stele_core::id::{MemoryId, VersionId};
 use stele_core::model::{Memory, Redaction, Store};
 use stele_core::path::MemoryPath;
-use stele_core::text::Summary;
+use stele_core::text::{Reason, Summary};
 use stele_core::time::Timestamp;
 use store_codec::Encoded;
 
@@ -93,31 +93,13 @@ pub(crate) async fn append_version<'a>(
         let size = recorded.map(|recorded| signed(recorded.size_bytes));
         let path = version.path.as_ref().map(MemoryPath::as_str);
         let summary = new.summary.as_ref().map(Summary::as_str);
+        let reason = new.reason.as_ref().map(Reason::as_str);
         let encoding = encoded.map(|encoded| i16::from(encoded.encoding));
         let content = encoded.map(|encoded| &*encoded.bytes);
         let (workspace, store, id, memory) =
             (Col(workspace), Col(store), Col(version.id), Col(version.memory));
         match &new.content {
             NewContent::CopyOf(source) => {
-                let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 14] = [
-                    &workspace,
-                    &store,
-                    &sequence,
-                    &id,
-                    &memory,
-                    &operation,
-                    &created_at,
-                    &kind,
-                    &author,
-                    &sha256,
-                    &size,
-                    &path,
-                    &summary,
-                    &Col(*source),
-                ];
-                connected.client.execute(&connected.statements.insert_copy, &parameters).await
-            }
-            NewContent::None | NewContent::Text(_) => {
                 let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 15] = [
                     &workspace,
                     &store,
@@ -132,6 +114,27 @@ pub(crate) async fn append_version<'a>(
                     &size,
                     &path,
                     &summary,
+                    &reason,
+                    &Col(*source),
+                ];
+                connected.client.execute(&connected.statements.insert_copy, &parameters).await
+            }
+            NewContent::None | NewContent::Text(_) => {
+                let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 16] = [
+                    &workspace,
+                    &store,
+                    &sequence,
+                    &id,
+                    &memory,
+                    &operation,
+                    &created_at,
+                    &kind,
+                    &author,
+                    &sha256,
+                    &size,
+                    &path,
+                    &summary,
+                    &reason,
                     &encoding,
                     &content,
                 ];

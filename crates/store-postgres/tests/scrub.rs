@@ -47,7 +47,7 @@ async fn redacted_words_and_those_of_deleted_stores_are_in_no_file_after_a_scrub
     let memory = written(&server, &kept, create("/canary-path", &long)).await;
     written(&server, &kept, update(memory.id, "token canary-8 end", None)).await;
     let moved = Command::UpdateMemory {
-        memory: memory.id,
+        memory: memory.id.into(),
         path: Some(stele_core::path::MemoryPath::parse("/clean").expect("legal")),
         summary: None,
         content: Some(stele_core::text::Content::parse("clean", 100).expect("legal")),

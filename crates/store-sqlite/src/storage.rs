@@ -14,8 +14,8 @@ use stele_core::limits::Limits;
 use stele_core::list::{Detail, MemoryEntry, MemoryQuery, Page, StoreFilter, StorePosition, VersionQuery};
 use stele_core::model::{Actor, Store, VersionText};
 use stele_core::storage::{
-    Answer, At, Change, Changed, Error, InStore, Installation, KeyRecord, KnownBodies, MemoryRead, MemoryRef,
-    Storage, StorageError, Swept, Workspace, WorkspacePatch,
+    Answer, At, Change, ChangeAll, Changed, ChangedAll, Error, InStore, Installation, KeyRecord, KnownBodies,
+    MemoryRead, MemoryRef, Storage, StorageError, Swept, Workspace, WorkspacePatch,
 };
 use stele_core::text::Content;
 use stele_core::watch::Watches;
@@ -115,19 +115,19 @@ impl SqliteStorage {
         self.readers.stop();
     }
 
-    /// Contents of the command as they are to be stored; large ones are made on a blocking thread.
-    async fn prepare(&self, command: &Command) -> Result<Contents, StorageError> {
-        let Some(content) = command.content() else { return Ok(Contents::new()) };
+    /// Contents of the commands as they are to be stored; many bytes are made ready on a blocking thread.
+    async fn prepare(&self, commands: &[Command]) -> Result<Contents, StorageError> {
         let compression = self.shared.compression;
-        let encoded = if content.size_bytes() > LARGE_BYTES as u64 {
-            let content: Content = content.clone();
-            tokio::task::spawn_blocking(move || encode(&content, compression))
-                .await
-                .map_err(|error| StorageError::Internal(Box::new(error)))?
-        } else {
-            encode(content, compression)
+        let encoded = move |contents: Vec<Content>| -> Contents {
+            let one = |content: &Content| (*content.sha256().as_bytes(), encode(content, compression));
+            contents.iter().map(one).collect()
         };
-        Ok(Contents::from([(*content.sha256().as_bytes(), encoded)]))
+        let contents: Vec<Content> = commands.iter().filter_map(Command::content).cloned().collect();
+        if contents.iter().map(Content::size_bytes).sum::<u64>() <= LARGE_BYTES as u64 {
+            return Ok(encoded(contents));
+        }
+        let made = tokio::task::spawn_blocking(move || encoded(contents)).await;
+        made.map_err(|error| StorageError::Internal(Box::new(error)))
     }
 
     /// A write that concerns no memories.
@@ -313,11 +313,20 @@ pub(crate) fn installation(connection: &Connection) -> Sql<Option<Installation>>
 impl Storage for SqliteStorage {
     fn change(&self, change: Change) -> Answer<'_, Result<Changed, Error>> {
         Box::pin(async move {
-            let contents = self.prepare(&change.command).await?;
+            let contents = self.prepare(std::slice::from_ref(&change.command)).await?;
             let needs = Needs { room: false, scrub: matches!(change.command, Command::RedactVersion { .. }) };
             let (lane, shared) = (Lane::Workspace(change.workspace), self.shared.clone());
             let work = move |c: &Connection| writes::change(c, &change, &contents, &shared.env());
             Ok(self.writer.write(lane, needs, work).await?)
+        })
+    }
+
+    fn change_all(&self, change: ChangeAll) -> Answer<'_, Result<ChangedAll, Error>> {
+        Box::pin(async move {
+            let contents = self.prepare(change.changeset.commands()).await?;
+            let (lane, shared) = (Lane::Workspace(change.workspace), self.shared.clone());
+            let work = move |c: &Connection| writes::change_all(c, &change, &contents, &shared.env());
+            Ok(self.writer.write(lane, Needs::default(), work).await?)
         })
     }
 

@@ -4,17 +4,18 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, params};
-use stele_core::command::{NewStore, RedactedPath};
+use stele_core::changeset::Applied;
+use stele_core::command::{Command, MemoryRef, NewStore, RedactedPath};
 use stele_core::decide::{
-    Context, Current, NewContent, NewVersion, Occupant, Outcome, Situation, WorkspaceSituation, Write,
-    decide, decide_store,
+    Context, Current, Decision, NewContent, NewVersion, Occupant, Outcome, Situation, WorkspaceSituation,
+    Write, decide, decide_store,
 };
 use stele_core::id::{MemoryId, StoreId, VersionId, WorkspaceId};
 use stele_core::limits::Limits;
 use stele_core::model::{Actor, Memory, Recorded, Store, Version};
 use stele_core::path::MemoryPath;
-use stele_core::storage::{Change, Changed};
-use stele_core::text::{Content, SlugSearch, Summary};
+use stele_core::storage::{Change, ChangeAll, Changed, ChangedAll};
+use stele_core::text::{Content, Reason, SlugSearch, Summary};
 
 use crate::content::{Encoded, decode};
 use crate::fault::{Fault, Stop};
@@ -34,8 +35,8 @@ pub(crate) struct Env<'a> {
 }
 
 impl Env<'_> {
-    fn context(&self, actor: Actor) -> Context<'_> {
-        Context { actor, now: self.now, random: self.random, limits: self.limits }
+    fn context<'a>(&'a self, actor: Actor, reason: Option<&'a Reason>) -> Context<'a> {
+        Context { actor, reason, now: self.now, random: self.random, limits: self.limits }
     }
 }
 
@@ -53,7 +54,7 @@ pub(crate) fn create_store(
             .query_row([Col(workspace)], |row| row.get(0))?,
         None => 0,
     };
-    let mut store = decide_store(&WorkspaceSituation { workspace, stores }, new, &env.context(actor))?;
+    let mut store = decide_store(&WorkspaceSituation { workspace, stores }, new, &env.context(actor, None))?;
     if !env.room {
         return Err(Stop::Full);
     }
@@ -108,16 +109,8 @@ pub(crate) fn change(
     contents: &Contents,
     env: &Env<'_>,
 ) -> Result<Changed, Stop> {
-    let (number, situation) = load(connection, change)?;
-    let decided = decide(&situation, change.store, &change.command, &env.context(change.actor));
-    let sequence = situation.store.as_ref().map(|store| store.counters.sequence);
-    let decision = decided.map_err(|refusal| Stop::Refused(refusal, sequence))?;
-    // After the rules: what changes nothing or is refused needs no room.
-    if !decision.writes.is_empty() && !env.room && !change.command.makes_room() {
-        return Err(Stop::Full);
-    }
-    let target = Target { connection, workspace: change.workspace, store: number, contents };
-    target.apply(decision.writes)?;
+    let step = Step { connection, workspace: change.workspace, store: change.store, contents, env };
+    let decision = step.decide(&change.command, &env.context(change.actor, None))?;
     let content = match (&decision.outcome, change.with_content) {
         (Outcome::Memory(current), true) => Some(content_of(connection, &current.memory)?),
         _ => None,
@@ -125,8 +118,63 @@ pub(crate) fn change(
     Ok(Changed { outcome: decision.outcome, content, sequence: decision.sequence })
 }
 
+/// Carries out a changeset; the savepoint around it undoes what came before a refusal.
+pub(crate) fn change_all(
+    connection: &Connection,
+    change: &ChangeAll,
+    contents: &Contents,
+    env: &Env<'_>,
+) -> Result<ChangedAll, Stop> {
+    let step = Step { connection, workspace: change.workspace, store: change.store, contents, env };
+    let context = env.context(change.actor, change.changeset.reason());
+    let mut changed = ChangedAll { applied: Vec::new(), sequence: 0 };
+    let mut before = None;
+    for (index, command) in change.changeset.commands().iter().enumerate() {
+        let decision = step.decide(command, &context).map_err(|stop| match stop {
+            Stop::Refused(refusal, sequence) => Stop::Refused(refusal.at(index), before.or(sequence)),
+            other => other,
+        })?;
+        changed.applied.push(Applied::of(&decision));
+        changed.sequence = decision.sequence;
+        // What a refusal leaves is the store as it was before the first change.
+        before = before.or(Some(decision.sequence - u64::from(!decision.writes.is_empty())));
+    }
+    Ok(changed)
+}
+
+/// One command of a transaction.
+struct Step<'a> {
+    connection: &'a Connection,
+    workspace: WorkspaceId,
+    store: StoreId,
+    contents: &'a Contents,
+    env: &'a Env<'a>,
+}
+
+impl Step<'_> {
+    /// Loads, decides and applies.
+    fn decide(&self, command: &Command, context: &Context<'_>) -> Result<Decision, Stop> {
+        let Self { connection, workspace, store, contents, env } = *self;
+        let (number, situation) = load(connection, workspace, store, command)?;
+        let sequence = situation.store.as_ref().map(|store| store.counters.sequence);
+        let decision = decide(&situation, store, command, context)
+            .map_err(|refusal| Stop::Refused(refusal, sequence))?;
+        // After the rules: what changes nothing or is refused needs no room.
+        if !decision.writes.is_empty() && !env.room && !command.makes_room() {
+            return Err(Stop::Full);
+        }
+        Target { connection, workspace, store: number, contents }.apply(&decision.writes)?;
+        Ok(decision)
+    }
+}
+
 /// The store's row number (0 if there is none) and what matters for the command.
-fn load(connection: &Connection, change: &Change) -> Result<(i64, Situation), Stop> {
+fn load(
+    connection: &Connection,
+    workspace: WorkspaceId,
+    store: StoreId,
+    command: &Command,
+) -> Result<(i64, Situation), Stop> {
     let mut situation =
         Situation { store: None, memory: None, version: None, occupant: None, memories_cap: None };
     let found = connection
@@ -134,27 +182,27 @@ fn load(connection: &Connection, change: &Change) -> Result<(i64, Situation), St
             "SELECT {} FROM stores s WHERE s.id = ? AND s.workspace = ? AND s.deleted_at IS NULL",
             rows::STORE
         ))?
-        .query_row(params![Col(change.store), Col(change.workspace)], rows::store)
+        .query_row(params![Col(store), Col(workspace)], rows::store)
         .optional()?;
-    let Some((number, store)) = found else { return Ok((0, situation)) };
-    situation.store = Some(store);
-    if change.command.may_add_memory() {
+    let Some((number, found)) = found else { return Ok((0, situation)) };
+    situation.store = Some(found);
+    if command.may_add_memory() {
         situation.memories_cap = connection
             .prepare_cached("SELECT max_memories_per_store FROM workspaces WHERE id = ?")?
-            .query_row([Col(change.workspace)], |row| row.get(0))
+            .query_row([Col(workspace)], |row| row.get(0))
             .optional()?
             .flatten();
     }
-    let at = Place { connection, number, store: change.store };
-    if let Some(id) = change.command.version() {
+    let at = Place { connection, number, store };
+    if let Some(id) = command.version() {
         situation.version = at.version(id)?;
     }
-    let memory = change.command.memory().or(situation.version.as_ref().map(|(version, _)| version.memory));
-    if let Some(id) = memory {
-        situation.memory = at.current(id)?;
+    let of_version = situation.version.as_ref().map(|(version, _)| MemoryRef::Id(version.memory));
+    if let Some(which) = command.memory().or(of_version.as_ref()) {
+        situation.memory = at.current(which)?;
     }
     let restored = situation.version.as_ref().filter(|_| situation.memory.is_none());
-    let wanted = change.command.wanted_path().or(restored.and_then(|(version, _)| version.path.as_ref()));
+    let wanted = command.wanted_path().or(restored.and_then(|(version, _)| version.path.as_ref()));
     if let Some(path) = wanted {
         let own = situation.memory.as_ref().map(|current| current.memory.id);
         situation.occupant = at.occupant(path, own)?;
@@ -183,19 +231,26 @@ impl Place<'_> {
             .optional()
     }
 
-    fn current(&self, id: MemoryId) -> Sql<Option<Current>> {
-        self.connection
-            .prepare_cached(&format!(
+    fn current(&self, which: &MemoryRef) -> Sql<Option<Current>> {
+        let of = |condition: &str| {
+            self.connection.prepare_cached(&format!(
                 "SELECT {}, v.summary FROM memories m JOIN versions v ON v.version = m.head \
-                 WHERE m.id = ? AND m.store = ?",
+                 WHERE m.store = ? AND {condition}",
                 rows::MEMORY
-            ))?
-            .query_row(params![Col(id), self.number], |row| {
-                let c = &mut Cursor::new(row);
-                let (memory, _) = rows::memory(c, self.store)?;
-                Ok(Current { memory, summary: rows::summary(c)?.unwrap_or_else(Summary::empty) })
-            })
-            .optional()
+            ))
+        };
+        let current = |row: &rusqlite::Row<'_>| {
+            let c = &mut Cursor::new(row);
+            let (memory, _) = rows::memory(c, self.store)?;
+            Ok(Current { memory, summary: rows::summary(c)?.unwrap_or_else(Summary::empty) })
+        };
+        match which {
+            MemoryRef::Id(id) => of("m.id = ?")?.query_row(params![self.number, Col(*id)], current),
+            MemoryRef::Path(path) => {
+                of("m.path = ?")?.query_row(params![self.number, path.as_str()], current)
+            }
+        }
+        .optional()
     }
 
     /// The live memory at, above or below `path`, other than `own`; of several, the one with the smallest path.
@@ -250,27 +305,27 @@ struct Target<'a> {
 }
 
 impl Target<'_> {
-    fn apply(&self, writes: Vec<Write>) -> Result<(), Stop> {
+    fn apply(&self, writes: &[Write]) -> Result<(), Stop> {
         // The head's row number is known only once its version is written.
-        let mut head: Option<Write> = None;
+        let mut head: Option<&Write> = None;
         for write in writes {
             match write {
                 Write::InsertMemory(_) | Write::ReplaceMemory(_) => head = Some(write),
                 Write::AppendVersion(new) => {
-                    let number = self.append(&new)?;
+                    let number = self.append(new)?;
                     match head.take() {
-                        Some(Write::InsertMemory(memory)) => self.insert(&memory, number)?,
-                        Some(Write::ReplaceMemory(memory)) => self.replace(&memory, number)?,
+                        Some(Write::InsertMemory(memory)) => self.insert(memory, number)?,
+                        Some(Write::ReplaceMemory(memory)) => self.replace(memory, number)?,
                         _ => {}
                     }
                 }
                 Write::RemoveMemory(id) => {
                     self.connection
                         .prepare_cached("DELETE FROM memories WHERE id = ?")?
-                        .execute([Col(id)])?;
+                        .execute([Col(*id)])?;
                 }
-                Write::Redact { version, redaction, path } => self.redact(version, redaction, path)?,
-                Write::Store(store) => self.update_store(&store)?,
+                Write::Redact { version, redaction, path } => self.redact(*version, *redaction, *path)?,
+                Write::Store(store) => self.update_store(store)?,
                 Write::Counters { changed_at, counters } => {
                     self.connection
                         .prepare_cached(
@@ -278,7 +333,7 @@ impl Target<'_> {
                              versions = ? WHERE store = ?",
                         )?
                         .execute(params![
-                            Col(changed_at),
+                            Col(*changed_at),
                             counters.sequence,
                             counters.memories,
                             counters.bytes,
@@ -291,9 +346,9 @@ impl Target<'_> {
                         .prepare_cached(
                             "UPDATE stores SET deleted_at = ?1, changed_at = ?1, sequence = ?2 WHERE store = ?3",
                         )?
-                        .execute(params![Col(at), sequence, self.store])?;
+                        .execute(params![Col(*at), sequence, self.store])?;
                 }
-                Write::Mark(mark) => insert_mark(self.connection, self.workspace, &mark)?,
+                Write::Mark(mark) => insert_mark(self.connection, self.workspace, mark)?,
             }
         }
         Ok(())
@@ -361,8 +416,8 @@ impl Target<'_> {
         self.connection
             .prepare_cached(
                 "INSERT INTO versions (store, sequence, id, memory_id, operation, created_at, author_kind, author, \
-                 content_sha256, size_bytes, path, summary, encoding, content) \
-                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                 content_sha256, size_bytes, path, summary, reason, encoding, content) \
+                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             )?
             .execute(params![
                 self.store,
@@ -377,6 +432,7 @@ impl Target<'_> {
                 recorded.map(|Recorded { size_bytes, .. }| *size_bytes),
                 version.path.as_ref().map(MemoryPath::as_str),
                 new.summary.as_ref().map(Summary::as_str),
+                new.reason.as_ref().map(Reason::as_str),
                 encoding,
                 content.as_deref()
             ])?;

@@ -65,7 +65,7 @@ impl World {
 
     async fn update(&self, memory: MemoryId, path: Option<String>, text: String) -> VersionId {
         let command = Command::UpdateMemory {
-            memory,
+            memory: memory.into(),
             path: path.map(|path| MemoryPath::parse(&path).expect("legal")),
             summary: Some(Summary::empty()),
             content: Some(Content::parse(text, 102_400).expect("legal")),
@@ -107,7 +107,7 @@ async fn redacted_texts_leave_the_files_whatever_their_order_and_neighbours() {
             1 => drop(
                 world
                     .change(Command::DeleteMemory {
-                        memory,
+                        memory: memory.into(),
                         expected: Expected::Anything,
                         on_archived: OnArchived::Refuse,
                     })

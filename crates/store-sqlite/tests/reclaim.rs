@@ -40,7 +40,13 @@ async fn write(
 
 fn update(memory: MemoryId, number: usize) -> Command {
     let content = Some(text(number));
-    Command::UpdateMemory { memory, path: None, summary: None, content, expected: Expected::Anything }
+    Command::UpdateMemory {
+        memory: memory.into(),
+        path: None,
+        summary: None,
+        content,
+        expected: Expected::Anything,
+    }
 }
 
 async fn content(

@@ -178,6 +178,15 @@ macro_rules! each_case {
                 a_caller_that_goes_away_leaves_it_wholly_there_or_absent,
                 workspaces_write_side_by_side,
             }
+            changesets {
+                changes_are_carried_out_in_order,
+                a_refusal_leaves_nothing_of_it,
+                changes_that_contradict_each_other_are_refused,
+                the_cap_counts_each_change,
+                a_changeset_may_be_large,
+                changesets_and_single_changes_at_once_leave_whole_ones,
+                archived_and_foreign_stores_take_none,
+            }
             machine {
                 one_writer_gets_what_the_oracle_says,
                 whatever_many_writers_do_history_gives_the_present,

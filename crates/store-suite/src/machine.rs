@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use proptest::sample::Index;
-use stele_core::command::{Command, Expected, OnArchived, RedactedPath};
+use stele_core::command::{Command, Expected, MemoryRef, OnArchived, RedactedPath};
 use stele_core::hash::Sha256;
 use stele_core::id::MemoryId;
 use stele_core::limits::Limits;
@@ -96,7 +96,7 @@ impl Step {
             Self::Update { of, path: to, summary: about, content: text, knows } => {
                 let memory = of.get(versions).memory;
                 Some(Command::UpdateMemory {
-                    memory,
+                    memory: memory.into(),
                     path: to.map(|n| path(PATHS[n])),
                     summary: about.map(|n| summary(&words(n))),
                     content: text.map(|n| content(&words(n))),
@@ -106,7 +106,7 @@ impl Step {
             Self::Delete(of, knows, on_archived) => {
                 let memory = of.get(versions).memory;
                 let expected = knows.about(versions, memory);
-                Some(Command::DeleteMemory { memory, expected, on_archived: *on_archived })
+                Some(Command::DeleteMemory { memory: memory.into(), expected, on_archived: *on_archived })
             }
             Self::Restore(of) => Some(restore(of.get(versions).id)),
             Self::Redact(of, path) => Some(redact(of.get(versions).id, *path)),
@@ -207,6 +207,7 @@ impl Oracle {
             Command::UpdateMemory { .. } => self.update(command),
             Command::DeleteMemory { memory, expected, .. } => {
                 let live = self.live();
+                let memory = &by_id(memory);
                 let head = live.get(memory).ok_or(Refusal::MemoryNotFound(*memory))?;
                 fits(head, *expected)?;
                 let path = head.version.path.clone().expect("heads keep it");
@@ -235,6 +236,7 @@ impl Oracle {
             unreachable!("an update")
         };
         let live = self.live();
+        let memory = &by_id(memory);
         let head = live.get(memory).ok_or(Refusal::MemoryNotFound(*memory))?;
         let old_path = head.version.path.clone().expect("heads keep it");
         let old_summary = head.summary.as_ref().expect("heads have one").as_str().to_owned();
@@ -387,6 +389,14 @@ async fn write_on(store: Handle, steps: Vec<Step>) {
         let Some(command) = step.command(&versions) else { continue };
         // Refusals are as good as successes here.
         let _ = store.change(command).await;
+    }
+}
+
+/// The steps of this machine name memories by their ids.
+fn by_id(memory: &MemoryRef) -> MemoryId {
+    match memory {
+        MemoryRef::Id(id) => *id,
+        MemoryRef::Path(_) => unreachable!("no step names a path"),
     }
 }
 

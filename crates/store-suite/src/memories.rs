@@ -145,8 +145,11 @@ pub(crate) async fn a_stale_hash_refuses_and_changes_nothing(factory: &dyn Store
     let current = store.write(edit(made.id).content("new")).await;
     let before = store.store().await;
     let stale = Refusal::ContentChanged { memory: made.id, actual: Sha256::of(b"new") };
-    let deletion =
-        |expected| Command::DeleteMemory { memory: made.id, expected, on_archived: OnArchived::Refuse };
+    let deletion = |expected| Command::DeleteMemory {
+        memory: made.id.into(),
+        expected,
+        on_archived: OnArchived::Refuse,
+    };
     let commands = [
         edit(made.id).content("newer").expecting("old").into(),
         edit(made.id).path("/b.md").expecting("old").into(),

@@ -211,7 +211,7 @@ pub(crate) async fn an_archived_store_takes_redactions_deletions_and_its_own(fac
     store.apply(Command::ArchiveStore).await;
     assert!(store.redact(memory.version, RedactedPath::Scrub).await.redaction.is_some());
     let (expected, on_archived) = (Expected::Anything, OnArchived::Allow);
-    store.apply(Command::DeleteMemory { memory: memory.id, expected, on_archived }).await;
+    store.apply(Command::DeleteMemory { memory: memory.id.into(), expected, on_archived }).await;
     let last = store.history().await.pop().expect("a version");
     assert_eq!((last.version.operation, store.store().await.counters.memories), (Operation::Deleted, 0));
     store.apply(Command::DeleteStore).await;

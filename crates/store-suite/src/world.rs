@@ -85,7 +85,11 @@ pub(crate) fn create(at: &str, text: &str) -> Command {
 }
 
 pub(crate) fn delete(memory: MemoryId) -> Command {
-    Command::DeleteMemory { memory, expected: Expected::Anything, on_archived: OnArchived::Refuse }
+    Command::DeleteMemory {
+        memory: memory.into(),
+        expected: Expected::Anything,
+        on_archived: OnArchived::Refuse,
+    }
 }
 
 pub(crate) fn restore(version: VersionId) -> Command {
@@ -139,7 +143,7 @@ impl Edit {
 impl From<Edit> for Command {
     fn from(edit: Edit) -> Self {
         let Edit { memory, path, summary, content, expected } = edit;
-        Self::UpdateMemory { memory, path, summary, content, expected }
+        Self::UpdateMemory { memory: memory.into(), path, summary, content, expected }
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
+use stele_core::changeset::Changeset;
 use stele_core::command::{Command, Expected, NewStore, RedactedPath};
 use stele_core::id::{KeyId, MemoryId, OrganizationId, StoreId, VersionId, WorkspaceId};
 use stele_core::key::{ApiKey, KeyHash};
@@ -13,8 +14,8 @@ use stele_core::list::{
 use stele_core::model::{Actor, Operation, Store, VersionText};
 use stele_core::refusal::Refusal;
 use stele_core::storage::{
-    Answer, At, Change, Changed, Error, InStore, Installation, KeyRecord, KnownBodies, MemoryRead, MemoryRef,
-    Storage, StorageError, Swept, Workspace, WorkspacePatch,
+    Answer, At, Change, ChangeAll, Changed, ChangedAll, Error, InStore, Installation, KeyRecord, KnownBodies,
+    MemoryRead, MemoryRef, Storage, StorageError, Swept, Workspace, WorkspacePatch,
 };
 use stele_core::text::Content;
 use stele_core::watch::Watches;
@@ -52,6 +53,8 @@ enum Flaw {
     InstallsTwice,
     /// A refusal also meets the change after it.
     SpoilsItsNeighbours,
+    /// A changeset is carried out change by change.
+    AppliesInPart,
 }
 
 /// A back end with a flaw.
@@ -163,6 +166,29 @@ impl Storage for Broken {
                 self.memo().refusal = Some(refusal.clone());
             }
             result
+        })
+    }
+
+    fn change_all(&self, change: ChangeAll) -> Answer<'_, Result<ChangedAll, Error>> {
+        if !self.has(Flaw::AppliesInPart) {
+            return self.inner.change_all(change);
+        }
+        Box::pin(async move {
+            let mut all = ChangedAll { applied: Vec::new(), sequence: 0 };
+            for (index, command) in change.changeset.commands().iter().enumerate() {
+                let reason = change.changeset.reason().cloned();
+                let changeset = Changeset::new(reason, vec![command.clone()])?;
+                let one = self.inner.change_all(ChangeAll { changeset, ..change.clone() }).await;
+                let one = one.map_err(|error| match error {
+                    Error::Refused { refusal: Refusal::InChangeset { refusal, .. }, sequence } => {
+                        Error::refused(refusal.at(index), sequence)
+                    }
+                    other => other,
+                })?;
+                all.applied.extend(one.applied);
+                all.sequence = one.sequence;
+            }
+            Ok(all)
         })
     }
 
@@ -412,4 +438,8 @@ noticed! {
         "installation::a_second_install_answers_with_the_first_and_writes_nothing";
     spoiled_neighbours_are_noticed: SpoilsItsNeighbours by
         "concurrency::a_refusal_touches_only_itself";
+    changesets_in_part_are_noticed: AppliesInPart by
+        "changesets::a_refusal_leaves_nothing_of_it",
+        "changesets::changes_that_contradict_each_other_are_refused",
+        "changesets::changesets_and_single_changes_at_once_leave_whole_ones";
 }

@@ -6,7 +6,7 @@ use stele_http::openapi::{Endpoint, Family, Param, one_of, time, whole};
 
 use crate::context::{AGENT_MEMORY, MANAGED_AGENTS, NoFields};
 use crate::view::{DeletedView, EntryView, MemoryView, PageView, StoreView, VersionView};
-use crate::{memories, stores, versions};
+use crate::{changesets, memories, memory_tool, stores, versions};
 
 /// What a write may answer beside the statuses of all.
 const WRITES: &[u16] = &[408, 409, 413];
@@ -93,7 +93,7 @@ fn at_version(endpoint: Endpoint) -> Endpoint {
 
 /// All of them. spec/anthropic.md 2.2, 3.2, 4.3.
 pub(crate) fn endpoints() -> Vec<Endpoint> {
-    [of_stores(), of_memories(), of_versions()].into_iter().flatten().collect()
+    [of_stores(), of_memories(), of_versions(), of_changesets()].into_iter().flatten().collect()
 }
 
 macro_rules! endpoint {
@@ -186,6 +186,24 @@ fn of_memories() -> Vec<Endpoint> {
             .params([expected])
             .answers::<DeletedView>(200)
             .or(WRITES),
+    ]
+}
+
+fn of_changesets() -> Vec<Endpoint> {
+    vec![
+        at(endpoint!(POST "/{store}/changesets" "create_changeset" changesets::create))
+            .about(
+                "Change several memories, all or nothing. A refusal is that of the single change, with its place in \
+                 `error.details.index`. An addition of Stele's.",
+            )
+            .takes::<changesets::NewChangeset>()
+            .answers::<changesets::ChangesetView>(200)
+            .or(WRITES),
+        at(endpoint!(POST "/{store}/memory_tool" "call_memory_tool" memory_tool::call))
+            .about("Carry out a command of the memory tool on the store. An addition of Stele's.")
+            .takes::<memory_tool::ToolInput>()
+            .answers::<memory_tool::AnswerView>(200)
+            .or(ACTS),
     ]
 }
 

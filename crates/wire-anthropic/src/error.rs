@@ -23,6 +23,8 @@ pub(crate) struct ApiError {
     message: String,
     /// `details.error_code`.
     code: Option<&'static str>,
+    /// `details.index`: which change of a changeset.
+    index: Option<usize>,
     /// Further members of `error`.
     members: Map<String, Value>,
     /// Seconds after which a repeat may pass.
@@ -34,7 +36,8 @@ pub(crate) struct ApiError {
 impl ApiError {
     fn new(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { status, kind, message, code: None, members: Map::new(), retry_after: None, sequence: None }
+        let members = Map::new();
+        Self { status, kind, message, code: None, index: None, members, retry_after: None, sequence: None }
     }
 
     fn code(mut self, code: &'static str) -> Self {
@@ -81,6 +84,10 @@ impl From<Refusal> for ApiError {
         use StatusCode as S;
         let text = refusal.to_string();
         match &refusal {
+            Refusal::InChangeset { index, refusal } => {
+                let inner = Self::from(Refusal::clone(refusal));
+                Self { message: text, index: Some(*index), ..inner }
+            }
             Refusal::Forbidden(_) => Self::new(S::FORBIDDEN, "permission_error", text),
             Refusal::Invalid { field, error: FieldError::Text(TextError::TooLarge { .. }) }
                 if field == "content" =>
@@ -205,8 +212,11 @@ pub(crate) fn render(mut response: Response, request_id: Option<&RequestId>) -> 
     let mut members = error.members;
     members.insert("type".into(), error.kind.into());
     members.insert("message".into(), error.message.into());
-    if let Some(code) = error.code {
-        members.insert("details".into(), json!({"error_code": code}));
+    let code = error.code.map(|code| ("error_code".to_owned(), json!(code)));
+    let index = error.index.map(|index| ("index".to_owned(), json!(index)));
+    let details: Map<String, Value> = code.into_iter().chain(index).collect();
+    if !details.is_empty() {
+        members.insert("details".into(), details.into());
     }
     let request_id = request_id.map(RequestId::as_str);
     let body = json!({"type": "error", "error": members, "request_id": request_id});
@@ -238,10 +248,11 @@ mod tests {
         let rows = errors.map(|e| {
             let (code, retry) = (e.code.unwrap_or("-"), e.retry_after.map_or("-".into(), |s| s.to_string()));
             format!(
-                "{} {} {code} retry-after={retry} {}\n  {}\n",
+                "{} {} {code} retry-after={retry} {}{}\n  {}\n",
                 e.status.as_u16(),
                 e.kind,
                 json!(e.members),
+                e.index.map_or(String::new(), |index| format!(" index={index}")),
                 e.message
             )
         });

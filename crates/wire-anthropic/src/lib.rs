@@ -2,11 +2,13 @@
 //!
 //! A handler authenticates, turns the request into a core command or query, calls the use case and renders.
 
+mod changesets;
 mod context;
 mod endpoints;
 mod error;
 mod id;
 mod memories;
+mod memory_tool;
 mod stores;
 mod versions;
 mod view;

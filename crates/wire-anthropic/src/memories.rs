@@ -35,7 +35,7 @@ pub(crate) const FULL_PAGE: usize = 20;
 const FULL_BODY: &str = "anthropic full";
 
 /// A path as the document describes it; that it is NFC without `.` and `..` no pattern can say.
-const PATH: &str = r"^(/[^/\u0000-\u001f\u007f-\u009f]+){1,20}$";
+pub(crate) const PATH: &str = r"^(/[^/\u0000-\u001f\u007f-\u009f]+){1,20}$";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -73,15 +73,15 @@ struct Precondition {
     content_sha256: String,
 }
 
-fn parse_path(text: &str) -> Result<MemoryPath, Refusal> {
+pub(crate) fn parse_path(text: &str) -> Result<MemoryPath, Refusal> {
     MemoryPath::parse(text).map_err(|error| Refusal::invalid("path", error))
 }
 
-fn parse_content(text: String, limits: &Limits) -> Result<Content, Refusal> {
+pub(crate) fn parse_content(text: String, limits: &Limits) -> Result<Content, Refusal> {
     Content::parse(text, limits.content_bytes).map_err(|error| Refusal::invalid("content", error))
 }
 
-fn parse_hash(field: &str, text: &str) -> Result<Expected, Refusal> {
+pub(crate) fn parse_hash(field: &str, text: &str) -> Result<Expected, Refusal> {
     Sha256::parse(text).map(Expected::Content).map_err(|error| Refusal::invalid(field, error))
 }
 
@@ -106,7 +106,7 @@ impl UpdateMemory {
             Some(_) => return Err(Refusal::shape("precondition.type", "must be content_sha256")),
         };
         Ok(Command::UpdateMemory {
-            memory,
+            memory: memory.into(),
             path: self.path.as_deref().map(parse_path).transpose()?,
             summary: None,
             content: self.content.map(|text| parse_content(text, limits)).transpose()?,
@@ -157,7 +157,7 @@ pub(crate) async fn delete(call: Call, body: Body) -> Answer {
     };
     let needed = (Resource::Memory, Action::Delete);
     let expected = call.or_first(parsed, store, Some(memory), needed).await?;
-    let command = Command::DeleteMemory { memory, expected, on_archived: OnArchived::Allow };
+    let command = Command::DeleteMemory { memory: memory.into(), expected, on_archived: OnArchived::Allow };
     Ok(memory_answer(&call.stele.change(&call.caller, store, command, false).await?))
 }
 

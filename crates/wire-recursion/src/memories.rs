@@ -89,7 +89,7 @@ impl UpdateMemory {
             return Err(Refusal::shape("precondition", problem));
         }
         Ok(Command::UpdateMemory {
-            memory,
+            memory: memory.into(),
             path: self.path.as_deref().map(parse_path).transpose()?,
             summary: self.summary.as_deref().map(|text| parse_summary(text, limits)).transpose()?,
             content: self.content.map(|text| parse_content(text, limits)).transpose()?,
@@ -135,7 +135,7 @@ pub(crate) async fn delete(call: Call) -> Answer {
     call.may(Resource::Memory, Action::Delete)?;
     let (store, memory) = (call.store()?, call.memory()?);
     let (expected, on_archived) = (Expected::Anything, OnArchived::Refuse);
-    let command = Command::DeleteMemory { memory, expected, on_archived };
+    let command = Command::DeleteMemory { memory: memory.into(), expected, on_archived };
     let changed = call.act(store, Target::Memory(memory), command).await?;
     Ok(nothing_at(changed.sequence))
 }

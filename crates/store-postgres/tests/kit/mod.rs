@@ -95,7 +95,7 @@ pub(crate) fn create(at: &str, text: &str) -> Command {
 pub(crate) fn update(memory: MemoryId, text: &str, expected: Option<&str>) -> Command {
     let expected = expected.map_or(Expected::Anything, |text| Expected::Content(Sha256::of(text.as_bytes())));
     let content = Some(Content::parse(text, 102_400).expect("a legal content"));
-    Command::UpdateMemory { memory, path: None, summary: None, content, expected }
+    Command::UpdateMemory { memory: memory.into(), path: None, summary: None, content, expected }
 }
 
 pub(crate) async fn change(

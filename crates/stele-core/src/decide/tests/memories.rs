@@ -74,7 +74,7 @@ fn an_update_that_changes_nothing_succeeds_even_with_a_stale_hash() {
         update(id).content("one").command(),
         update(id).content("one").path("/a.md").summary("about it").expecting("stale").command(),
         Command::UpdateMemory {
-            memory: id,
+            memory: id.into(),
             path: None,
             summary: None,
             content: None,
@@ -101,11 +101,15 @@ fn a_stale_hash_refuses_whatever_would_change_and_names_the_current_one() {
         // The hash comes before the path.
         update(id).path("/taken").expecting("stale").command(),
         Command::DeleteMemory {
-            memory: id,
+            memory: id.into(),
             expected: Expected::Content(Sha256::of(b"stale")),
             on_archived: OnArchived::Refuse,
         },
-        Command::DeleteMemory { memory: id, expected: Expected::Impossible, on_archived: OnArchived::Refuse },
+        Command::DeleteMemory {
+            memory: id.into(),
+            expected: Expected::Impossible,
+            on_archived: OnArchived::Refuse,
+        },
     ];
     for command in commands {
         assert_eq!(model.refused(&command), stale, "{command:?}");

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::command::MemoryRef;
 use crate::decide::*;
 use crate::hash::Sha256;
 use crate::id::{KeyId, MemoryId};
@@ -94,7 +95,7 @@ impl Update {
 
     pub(super) fn command(self) -> Command {
         let Self { memory, path, summary, content, expected } = self;
-        Command::UpdateMemory { memory, path, summary, content, expected }
+        Command::UpdateMemory { memory: memory.into(), path, summary, content, expected }
     }
 }
 
@@ -106,7 +107,7 @@ impl Model {
     pub(super) fn with_limits(limits: Limits) -> Self {
         let situation = WorkspaceSituation { workspace: workspace(), stores: 0 };
         let now = Timestamp::from_micros(START);
-        let context = Context { actor: actor(0), now, random: [7, 8], limits: &limits };
+        let context = Context { actor: actor(0), reason: None, now, random: [7, 8], limits: &limits };
         let store = decide_store(&situation, &new_store("Notes"), &context).expect("a legal store");
         Self {
             store: Some(store),
@@ -129,6 +130,13 @@ impl Model {
         self.memories.values().find(|current| current.memory.id == id)
     }
 
+    pub(super) fn id_of(&self, which: &MemoryRef) -> Option<MemoryId> {
+        match which {
+            MemoryRef::Id(id) => Some(*id),
+            MemoryRef::Path(path) => self.memories.get(path).map(|current| current.memory.id),
+        }
+    }
+
     pub(super) fn version(&self, id: VersionId) -> Option<&NewVersion> {
         self.versions.iter().find(|new| new.version.id == id)
     }
@@ -143,7 +151,7 @@ impl Model {
         // Falling bits, so that ids can only increase by their times.
         let random = [u64::MAX - self.dice, self.dice];
         let now = Timestamp::from_micros(self.now);
-        let context = Context { actor: self.actor, now, random, limits: &self.limits };
+        let context = Context { actor: self.actor, reason: None, now, random, limits: &self.limits };
         let id = StoreId::mint(now, 0);
         let decision = decide(&self.situation(command), id, command, &context)?;
         decision.writes.iter().for_each(|write| self.apply(write));
@@ -169,7 +177,8 @@ impl Model {
 
     fn situation(&self, command: &Command) -> Situation {
         let version = command.version().and_then(|id| self.version(id));
-        let memory_id = command.memory().or(version.map(|new| new.version.memory));
+        let memory_id =
+            command.memory().and_then(|which| self.id_of(which)).or(version.map(|new| new.version.memory));
         let memory = memory_id.and_then(|id| self.live(id)).cloned();
         let wanted = match (command, version, &memory) {
             (Command::RestoreVersion { .. }, Some(new), None) => new.version.path.as_ref(),
@@ -263,7 +272,11 @@ pub(super) fn create(at: &str, content: &str) -> Command {
 }
 
 pub(super) fn delete(memory: MemoryId) -> Command {
-    Command::DeleteMemory { memory, expected: Expected::Anything, on_archived: OnArchived::Refuse }
+    Command::DeleteMemory {
+        memory: memory.into(),
+        expected: Expected::Anything,
+        on_archived: OnArchived::Refuse,
+    }
 }
 
 pub(super) fn restore(version: &Version) -> Command {

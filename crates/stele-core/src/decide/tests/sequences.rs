@@ -72,7 +72,7 @@ impl Step {
             Self::Update { of, path: to, summary: about, content, knows } => {
                 let memory = of.get(&model.versions).version.memory;
                 return Some(Command::UpdateMemory {
-                    memory,
+                    memory: memory.into(),
                     path: to.map(|n| path(PATHS[n])),
                     summary: about.map(|n| summary(&words(n))),
                     content: content.map(|n| text(&words(n))),
@@ -82,7 +82,11 @@ impl Step {
             Self::Delete(of, knows, on_archived) => {
                 let memory = of.get(&model.versions).version.memory;
                 let expected = knows.about(model, memory);
-                return Some(Command::DeleteMemory { memory, expected, on_archived: *on_archived });
+                return Some(Command::DeleteMemory {
+                    memory: memory.into(),
+                    expected,
+                    on_archived: *on_archived,
+                });
             }
             Self::Restore(of) => return Some(restore(&of.get(&model.versions).version)),
             Self::Redact(of, path) => return Some(redact(&of.get(&model.versions).version, *path)),
@@ -143,13 +147,15 @@ fn update_comes_to(model: &Model, command: &Command) -> Option<Result<bool, &'st
     if model.store().archived_at.is_some() {
         return Some(Err("archived"));
     }
-    let Some(current) = model.live(*memory) else { return Some(Err("not found")) };
+    let Some(current) = model.id_of(memory).and_then(|id| model.live(id)) else {
+        return Some(Err("not found"));
+    };
     let (old_path, old_hash) = (&current.memory.path, current.memory.content_sha256);
     let same = path.as_ref().is_none_or(|path| path == old_path)
         && summary.as_ref().is_none_or(|summary| *summary == current.summary)
         && content.as_ref().is_none_or(|content| content.sha256() == old_hash);
     let fits = matches!(expected, Expected::Anything) || *expected == Expected::Content(old_hash);
-    let others = model.memories.values().filter(|other| other.memory.id != *memory);
+    let others = model.memories.values().filter(|other| other.memory.id != current.memory.id);
     let taken = path.as_ref().is_some_and(|path| {
         path != old_path && others.into_iter().any(|other| other.memory.path.overlaps(path))
     });

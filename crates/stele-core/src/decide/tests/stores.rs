@@ -15,7 +15,7 @@ fn patched(pairs: &[(&str, Option<&str>)]) -> Command {
 fn judge(new: &NewStore, stores: u64, limits: &Limits) -> Result<Store, Refusal> {
     let situation = WorkspaceSituation { workspace: workspace(), stores };
     let now = Timestamp::from_micros(START);
-    decide_store(&situation, new, &Context { actor: actor(3), now, random: [1, 2], limits })
+    decide_store(&situation, new, &Context { actor: actor(3), reason: None, now, random: [1, 2], limits })
 }
 
 #[test]
@@ -117,8 +117,11 @@ fn an_archived_store_takes_redactions_its_deletion_and_deletions_where_the_diale
         assert_eq!(model.refused(&command), closed, "{command:?}");
     }
     model.run(&redact(&first, RedactedPath::Scrub)).expect("redaction goes on");
-    let allowed =
-        Command::DeleteMemory { memory, expected: Expected::Anything, on_archived: OnArchived::Allow };
+    let allowed = Command::DeleteMemory {
+        memory: memory.into(),
+        expected: Expected::Anything,
+        on_archived: OnArchived::Allow,
+    };
     assert_eq!(model.write(&allowed).operation, Operation::Deleted);
     model.run(&Command::DeleteStore).expect("deletion is allowed");
     assert!(model.store.is_none());
@@ -138,7 +141,11 @@ fn a_learned_store_refuses_every_edit_but_redaction() {
         Command::DeleteStore,
         create("/b.md", "x"),
         update(memory).content("three").command(),
-        Command::DeleteMemory { memory, expected: Expected::Anything, on_archived: OnArchived::Allow },
+        Command::DeleteMemory {
+            memory: memory.into(),
+            expected: Expected::Anything,
+            on_archived: OnArchived::Allow,
+        },
         restore(&first),
     ];
     for command in refused {
