@@ -24,11 +24,11 @@ pub(crate) struct ApiError {
     /// `details.error_code`.
     code: Option<&'static str>,
     /// `details.index`: which change of a changeset.
-    index: Option<usize>,
+    index: Option<u32>,
     /// Further members of `error`.
     members: Map<String, Value>,
     /// Seconds after which a repeat may pass.
-    retry_after: Option<u64>,
+    retry_after: Option<u32>,
     /// The sequence of the store that refuses, where it is there.
     sequence: Option<u64>,
 }
@@ -45,7 +45,7 @@ impl ApiError {
         self
     }
 
-    fn retry(mut self, after: u64) -> Self {
+    fn retry(mut self, after: u32) -> Self {
         self.retry_after = Some(after);
         self
     }
@@ -86,7 +86,7 @@ impl From<Refusal> for ApiError {
         match &refusal {
             Refusal::InChangeset { index, refusal } => {
                 let inner = Self::from(Refusal::clone(refusal));
-                Self { message: text, index: Some(*index), ..inner }
+                Self { message: text, index: u32::try_from(*index).ok(), ..inner }
             }
             Refusal::Forbidden(_) => Self::new(S::FORBIDDEN, "permission_error", text),
             Refusal::Invalid { field, error: FieldError::Text(TextError::TooLarge { .. }) }
