@@ -152,6 +152,18 @@ pub struct Decision {
     pub sequence: u64,
 }
 
+impl Decision {
+    /// The store's `changed_at` afterwards, if it changed.
+    pub fn changed_at(&self) -> Option<Timestamp> {
+        self.writes.iter().find_map(|write| match write {
+            Write::Store(store) => Some(store.changed_at),
+            Write::Counters { changed_at, .. } => Some(*changed_at),
+            Write::DeleteStore { at, .. } => Some(*at),
+            _ => None,
+        })
+    }
+}
+
 /// What matters for a new store, read inside its transaction.
 #[derive(Clone, Debug)]
 pub struct WorkspaceSituation {

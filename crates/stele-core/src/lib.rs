@@ -10,6 +10,7 @@ pub mod command;
 pub mod decide;
 pub mod dump;
 pub mod edit;
+pub mod feed;
 pub mod hash;
 pub mod id;
 pub mod key;

@@ -122,6 +122,13 @@ pub enum Refusal {
     /// There is no text to write back.
     #[error("the version holds no text to restore: it is redacted or records a deletion")]
     VersionNotRestorable(VersionId),
+    /// What changed since the reader's sequence cannot be told any more, or the sequence is of another life of the
+    /// database.
+    #[error(
+        "the changes after this sequence cannot be told: they are past their retention, or the sequence is of another \
+         database; list the store again and go on from there"
+    )]
+    SequenceExpired(StoreId),
 }
 
 impl Refusal {

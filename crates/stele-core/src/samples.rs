@@ -35,6 +35,7 @@ pub fn refusals() -> Vec<Refusal> {
         Refusal::MemoryNotFound(memory).at(3),
         Refusal::VersionIsHead(version),
         Refusal::VersionNotRestorable(version),
+        Refusal::SequenceExpired(store),
     ];
     all.iter().for_each(listed);
     all
@@ -62,7 +63,8 @@ fn listed(refusal: &Refusal) {
         | Refusal::VersionLimit { .. }
         | Refusal::InChangeset { .. }
         | Refusal::VersionIsHead(_)
-        | Refusal::VersionNotRestorable(_) => {}
+        | Refusal::VersionNotRestorable(_)
+        | Refusal::SequenceExpired(_) => {}
     }
 }
 

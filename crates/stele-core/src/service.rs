@@ -26,6 +26,8 @@ use crate::storage::{
 use crate::text::Name;
 use crate::time::Timestamp;
 
+mod feed;
+
 /// How long a key that was looked up is believed, in microseconds: a revocation in another process is seen
 /// within this time, one in this process at once. DESIGN 6 allows 5 s.
 const KEY_BELIEVED_MICROS: i64 = 3_000_000;
@@ -91,6 +93,7 @@ pub struct Stele {
     bodies: Arc<Bodies>,
     forms: Mutex<Vec<BodyForm>>,
     purge_wanted: Box<dyn Fn() + Send + Sync>,
+    ending: tokio::sync::watch::Sender<bool>,
 }
 
 /// What a request names inside a store.
@@ -222,6 +225,7 @@ impl Stele {
             bodies: Arc::new(Bodies { cache }),
             forms: Mutex::default(),
             purge_wanted: setup.purge_wanted,
+            ending: tokio::sync::watch::Sender::new(false),
         }
     }
 

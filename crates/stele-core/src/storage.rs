@@ -14,6 +14,7 @@ use crate::changeset::{Applied, Changeset};
 pub use crate::command::MemoryRef;
 use crate::command::{Command, NewStore};
 use crate::decide::Outcome;
+use crate::feed::{Changes, Wanted};
 use crate::id::{Epoch, KeyId, OrganizationId, StoreId, VersionId, WorkspaceId};
 use crate::key::{ApiKey, KeyHash};
 use crate::list::{Detail, MemoryEntry, MemoryQuery, Page, StoreFilter, StorePosition, VersionQuery};
@@ -285,6 +286,33 @@ pub trait Storage: Send + Sync + 'static {
         store: StoreId,
         query: VersionQuery,
     ) -> Answer<'_, Result<InStore<Page<VersionText>>, StorageError>>;
+
+    /// The changes of a store after a sequence, oldest first, at most `limit`; `None` if the workspace never had the
+    /// store, or nothing is known of it any more.
+    fn changes(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+        after: u64,
+        limit: usize,
+    ) -> Answer<'_, Result<Option<Changes>, StorageError>>;
+
+    /// The live memories of a store by path, all of one moment.
+    fn snapshot(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+    ) -> Answer<'_, Result<InStore<Vec<Memory>>, StorageError>>;
+
+    /// The texts of memories and versions, `None` for what is not there: in order, as many until they are `bytes`
+    /// together or more, at least one. None of them is older than the sequence.
+    fn contents(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+        wanted: Vec<Wanted>,
+        bytes: u64,
+    ) -> Answer<'_, Result<InStore<Vec<Option<VersionText>>>, StorageError>>;
 
     /// The installation, once it was made.
     fn installation(&self) -> Answer<'_, Result<Option<Installation>, StorageError>>;

@@ -125,6 +125,9 @@ impl From<Refusal> for FlatError {
             Refusal::InChangeset { .. } => unreachable!("answered above"),
             Refusal::VersionIsHead(_) => conflict("memory_version_id"),
             Refusal::VersionNotRestorable(_) => invalid("memory_version_id"),
+            Refusal::SequenceExpired(_) => {
+                Self::new(S::GONE, "invalid_request", &message).with("reason", "sequence_expired")
+            }
         }
     }
 }

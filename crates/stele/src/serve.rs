@@ -59,21 +59,24 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     let reference = stele_http::reference::routes(&reference::document(config.metrics));
     let dialects =
         [wire_anthropic::routes(stele.clone()), wire_recursion::routes(stele.clone(), config.error_codes)];
+    let stop = stop_signal(stele.clone())?;
     let router = stele_http::router::router(stele, dialects.into_iter().chain([reference]).chain(metrics));
     greet(address, &config.data_dir);
-    stele_http::serve::serve(listener, router, stop_signal()?).await;
+    stele_http::serve::serve(listener, router, stop).await;
     sweeper.abort();
     tracing::info!("stopping: requests under way have ended");
     backend.close().await
 }
 
-fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
+/// Done when the server is asked to stop; streams end then, for they would not by themselves.
+fn stop_signal(stele: Arc<Stele>) -> anyhow::Result<impl Future<Output = ()>> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     Ok(async move {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
+        stele.end_streams();
         tracing::info!("draining: no new connections");
     })
 }

@@ -17,6 +17,7 @@ use stele_core::model::{Actor, Memory};
 use stele_core::refusal::Refusal;
 use stele_core::storage::{Change, ChangeAll};
 use stele_core::text::Reason;
+use stele_core::time::Timestamp;
 use store_codec::Encoded;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -66,6 +67,11 @@ pub(crate) struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
+    /// The store.
+    pub(crate) fn store(&self) -> StoreId {
+        self.store
+    }
+
     /// Changes of one store that waited together; at least one.
     pub(crate) fn of_changes(changes: &[&'a Prepared]) -> Self {
         let asked = |prepared: &&'a Prepared| Asked {
@@ -121,17 +127,25 @@ impl<F: Into<Fault>> From<F> for Broken {
 }
 
 type Executed<'a> = Sent<'a, Result<u64, tokio_postgres::Error>>;
+/// What a transaction came to.
+pub(crate) struct Committed {
+    /// The answers.
+    pub(crate) answers: Answers,
+    /// The store's `changed_at`, if it changed.
+    pub(crate) changed_at: Option<Timestamp>,
+}
+
 /// A refusal, with the sequence of the store, where that is there.
 pub(crate) type Refused = (Refusal, Option<u64>);
 
 pub(crate) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
-/// Carries out changes of one store in one transaction; their answers, in order.
+/// Carries out changes of one store in one transaction.
 pub(crate) async fn run(
     connected: &Connected,
     batch: &Batch<'_>,
     shared: &Shared,
-) -> Result<Answers, Broken> {
+) -> Result<Committed, Broken> {
     let Batch { workspace, store, asked, whole } = batch;
     let place = Place { connected, workspace: *workspace, store: *store };
     let begun = send(connected.client.batch_execute(BEGIN)).await;
@@ -176,12 +190,16 @@ pub(crate) async fn run(
             Ok(decision) => {
                 let applied = whole.then(|| Applied::of(&decision));
                 let sequence = decision.sequence;
+                draft.changed_at = decision.changed_at().or(draft.changed_at);
                 draft.take(command, &situation, decision.writes, &decision.outcome);
                 judged.push(Ok(Done { outcome: decision.outcome, content: None, sequence, applied }));
             }
             Err(refusal) if *whole => {
                 connected.client.batch_execute("ROLLBACK").await?;
-                return Ok(vec![Err((refusal.at(number), at_first))]);
+                return Ok(Committed {
+                    answers: vec![Err((refusal.at(number), at_first))],
+                    changed_at: None,
+                });
             }
             Err(refusal) => judged.push(Err((refusal, before))),
         }
@@ -259,7 +277,7 @@ async fn commit(
     mut draft: Draft,
     asked: &[Asked<'_>],
     mut judged: Answers,
-) -> Result<Answers, Broken> {
+) -> Result<Committed, Broken> {
     add_contents(place, &mut draft, asked, &mut judged).await?;
     let pending = std::mem::take(&mut draft.writes);
     let mut sent = send_all(place, &pending, asked).await?;
@@ -276,7 +294,7 @@ async fn commit(
         sent.answer().await.map_err(|error| unknown(error.into()))?;
     }
     committed.answer().await.map_err(|error| unknown(error.into()))?;
-    Ok(judged)
+    Ok(Committed { answers: judged, changed_at: draft.changed_at })
 }
 
 /// The contents that the answers are to bring: those that came with the commands, the others read back before COMMIT,

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_postgres::config::SslMode;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::{AsyncMessage, Client, Connection, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::open::OpenError;
@@ -66,12 +68,49 @@ impl Connector {
         }
     }
 
+    /// A connection that hears what is said on `channel`; both ends say when it is lost.
+    pub(crate) async fn listening(
+        &self,
+        channel: &str,
+    ) -> Result<(Client, UnboundedReceiver<String>), tokio_postgres::Error> {
+        let (said, heard) = unbounded_channel();
+        let client = match &self.tls {
+            None => {
+                let (client, connection) = self.config.connect(NoTls).await?;
+                tokio::spawn(hear(connection, said));
+                client
+            }
+            Some(tls) => {
+                let (client, connection) = self.config.connect(tls.clone()).await?;
+                tokio::spawn(hear(connection, said));
+                client
+            }
+        };
+        client.batch_execute(&format!("LISTEN {channel}")).await?;
+        Ok((client, heard))
+    }
+
     /// A connection that is ready for requests.
     pub(crate) async fn ready(&self) -> Result<Connected, tokio_postgres::Error> {
         let client = self.raw().await?;
         client.batch_execute(&self.settings).await?;
         let statements = Statements::prepare(&client).await?;
         Ok(Connected { client, statements })
+    }
+}
+
+/// Drives a connection, passing on what it hears, until it is lost or nobody listens.
+async fn hear<S, T>(mut connection: Connection<S, T>, said: UnboundedSender<String>)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    while let Some(Ok(message)) = std::future::poll_fn(|context| connection.poll_message(context)).await {
+        if let AsyncMessage::Notification(notification) = message
+            && said.send(notification.payload().to_owned()).is_err()
+        {
+            return;
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use stele_core::decide::{Current, Outcome, Situation, Write};
 use stele_core::id::{MemoryId, VersionId};
 use stele_core::model::Store;
 use stele_core::path::MemoryPath;
+use stele_core::time::Timestamp;
 
 use crate::load::Loaded;
 
@@ -15,6 +16,8 @@ pub(crate) struct Draft {
     /// The store as it now is; `None` if there is none, or none any more.
     store: Option<Store>,
     memories_cap: Option<u64>,
+    /// The newest time of a change, if there was one.
+    pub(crate) changed_at: Option<Timestamp>,
     /// Writes that were not sent yet; those of the store's own row come last, in [`Self::row`].
     pub(crate) writes: Vec<Write>,
     row: Row,
@@ -46,6 +49,7 @@ impl Draft {
         Self {
             store,
             memories_cap,
+            changed_at: None,
             writes: Vec::new(),
             row: Row::Same,
             memories: HashMap::new(),

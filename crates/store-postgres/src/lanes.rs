@@ -304,12 +304,15 @@ impl Shared {
     ) -> Result<Answers, Broken> {
         // Beyond PostgreSQL's own timeouts: a connection that says nothing at all.
         let running = batch::run(connection.dirty(), commands, self);
-        let answers = match tokio::time::timeout(self.patience, running).await {
-            Ok(answers) => answers?,
+        let committed = match tokio::time::timeout(self.patience, running).await {
+            Ok(committed) => committed?,
             Err(_) => return Err(Broken { fault: Fault::Silent, committing: true }),
         };
         connection.clean();
-        Ok(answers)
+        if let Some(at) = committed.changed_at {
+            self.announcer.announce(*commands.store().as_bytes(), at.as_micros().unsigned_abs());
+        }
+        Ok(committed.answers)
     }
 
     /// Gives a connection back without its transaction; one that does not even do that is closed.

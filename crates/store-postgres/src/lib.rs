@@ -7,11 +7,13 @@
 #[macro_use]
 mod statements;
 
+mod announce;
 mod batch;
 mod connect;
 mod draft;
 mod dump;
 mod fault;
+mod feed;
 mod fill;
 mod lanes;
 mod load;

@@ -237,7 +237,7 @@ pub(crate) async fn version(
 }
 
 /// Reads `sequence, summary, reason, encoding, content` and the columns of a version.
-fn version_text(row: &Row, store: StoreId, full: bool) -> Result<VersionText, Fault> {
+pub(crate) fn version_text(row: &Row, store: StoreId, full: bool) -> Result<VersionText, Fault> {
     let c = &mut Cursor::new(row);
     let _: u64 = c.number()?;
     let (summary, reason) = (c.summary()?, c.take()?);

@@ -13,11 +13,11 @@ use stele_core::list::{Detail, Page, VersionQuery};
 use stele_core::model::{Actor, VersionText};
 use stele_core::storage::{At, InStore, KnownBodies, MemoryRead, MemoryRef, StorageError};
 use stele_core::text::{Content, Reason};
-use stele_core::watch::Watches;
 use store_codec::{Compression, LARGE_BYTES, encode};
 use tokio::sync::Mutex;
 use tokio_util::task::TaskTracker;
 
+use crate::announce::Announcer;
 use crate::batch::{BEGIN, Contents};
 use crate::connect::Connected;
 use crate::fault::Fault;
@@ -41,7 +41,7 @@ pub(crate) struct Shared {
     pub(crate) sweeping: Mutex<()>,
     /// How this process is known to the others.
     pub(crate) holder: [u8; 16],
-    pub(crate) watches: Arc<Watches>,
+    pub(crate) announcer: Announcer,
     pub(crate) heads: Cache<MemoryId, VersionId>,
 }
 

@@ -237,6 +237,40 @@ statements! {
          AND v.created_at BETWEEN $8 AND $9 AND v.memory_id = $12 ORDER BY v.sequence DESC LIMIT $10"
     ),
 
+    // What followers read. The first column says whether the store is deleted.
+    followed_store: concat!(
+        "SELECT s.deleted_at IS NOT NULL, ", store_columns!(), " FROM stores s WHERE s.workspace = $1 AND s.id = $2"
+    ),
+    // Each with the version before it of the same memory. $3 after which sequence, $4 how many.
+    versions_after: concat!(
+        "SELECT b.operation, b.path, b.redacted_at IS NOT NULL, ", version_columns!(), " FROM versions v \
+         LEFT JOIN LATERAL (SELECT p.operation, p.path, p.redacted_at FROM versions p WHERE p.workspace = $1 \
+         AND p.store = $2 AND p.memory_id = v.memory_id AND p.sequence < v.sequence \
+         ORDER BY p.sequence DESC LIMIT 1) b ON true \
+         WHERE v.workspace = $1 AND v.store = $2 AND v.sequence > $3 ORDER BY v.sequence LIMIT $4"
+    ),
+    marks_after: concat!(
+        "SELECT ", mark_columns!(), " FROM marks k WHERE k.workspace = $1 AND k.store = $2 AND k.sequence > $3 \
+         ORDER BY k.sequence LIMIT $4"
+    ),
+    snapshot: concat!(
+        "SELECT s.sequence, ", memory_columns!(), " FROM stores s LEFT JOIN memories m ON m.workspace = s.workspace \
+         AND m.store = s.id WHERE s.workspace = $1 AND s.id = $2 AND s.deleted_at IS NULL ORDER BY m.path"
+    ),
+    // The heads of the memories $3, and the versions $4; the last column tells which.
+    contents: concat!(
+        "SELECT v.sequence, v.summary, v.reason, v.encoding, v.content, ", version_columns!(),
+        ", true FROM memories m JOIN ", head!(), " WHERE m.workspace = $1 AND m.store = $2 \
+         AND m.id = ANY ($3::uuid[]) UNION ALL \
+         SELECT v.sequence, v.summary, v.reason, v.encoding, v.content, ", version_columns!(),
+        ", false FROM versions v WHERE v.workspace = $1 AND v.store = $2 AND v.id = ANY ($4::uuid[])"
+    ),
+    // How far stores are, also those of which only their deletion is left.
+    positions:
+        "SELECT id, changed_at FROM stores WHERE id = ANY ($1::uuid[]) UNION ALL \
+         SELECT store, created_at FROM marks WHERE kind = 3 AND store = ANY ($1::uuid[])",
+    notify: "SELECT pg_notify($1, $2)",
+
     // The installation, workspaces and keys.
     installation: "SELECT organization, first_workspace, epoch FROM installation",
     insert_installation:

@@ -5,18 +5,21 @@ use std::sync::Arc;
 use quick_cache::sync::Cache;
 use stele_core::clock::{Clock, Random};
 use stele_core::command::NewStore;
+use stele_core::feed::{Changes, Wanted};
 use stele_core::id::{KeyId, OrganizationId, StoreId, VersionId, WorkspaceId};
 use stele_core::key::{ApiKey, KeyHash};
 use stele_core::list::{Detail, MemoryEntry, MemoryQuery, Page, StoreFilter, StorePosition, VersionQuery};
-use stele_core::model::{Actor, Store, VersionText};
+use stele_core::model::{Actor, Memory, Store, VersionText};
 use stele_core::storage::{
     Answer, Change, ChangeAll, Changed, ChangedAll, Error, InStore, Installation, KeyRecord, KnownBodies,
     MemoryRead, MemoryRef, Storage, StorageError, Swept, Workspace, WorkspacePatch,
 };
 use stele_core::watch::Watches;
 use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
+use crate::announce::Announcer;
 use crate::batch::{Prepared, PreparedAll};
 use crate::connect::{Connected, Connector};
 use crate::lanes::Lanes;
@@ -26,7 +29,7 @@ use crate::pool::Pool;
 use crate::rows::{self, Col};
 use crate::shared::Shared;
 use crate::tenancy::installation;
-use crate::{migrate, reads};
+use crate::{feed, migrate, reads};
 
 /// Memories whose last head is remembered, so that a content that the caller has need not be sent.
 const HINTS: usize = 100_000;
@@ -35,6 +38,24 @@ const HINTS: usize = 100_000;
 pub struct PostgresStorage {
     shared: Arc<Shared>,
     new: bool,
+    /// The tasks that tell and hear what was committed.
+    heralds: [JoinHandle<()>; 3],
+}
+
+/// Begins to tell the other processes what is committed here, and to hear and look up what they commit.
+fn heralds(shared: &Arc<Shared>, connector: Arc<Connector>) -> [JoinHandle<()>; 3] {
+    let [tells, listens, looks] = [shared.clone(), shared.clone(), shared.clone()];
+    [
+        tokio::spawn(async move { tells.tell().await }),
+        tokio::spawn(async move { listens.listen(&connector).await }),
+        tokio::spawn(async move { looks.look().await }),
+    ]
+}
+
+impl Drop for PostgresStorage {
+    fn drop(&mut self) {
+        self.heralds.iter().for_each(JoinHandle::abort);
+    }
 }
 
 impl PostgresStorage {
@@ -65,13 +86,15 @@ impl PostgresStorage {
             tracker: TaskTracker::new(),
             sweeping: Mutex::default(),
             holder,
-            watches: Arc::default(),
+            announcer: Announcer::default(),
             heads: Cache::new(HINTS),
         };
         // Made ready now, they show what would else fail at every request.
         shared.points.connect().await?;
         shared.lists.connect().await?;
-        Ok(Arc::new(Self { shared: Arc::new(shared), new }))
+        let shared = Arc::new(shared);
+        let heralds = heralds(&shared, connector);
+        Ok(Arc::new(Self { shared, new, heralds }))
     }
 
     /// Whether the schema was made by this opening.
@@ -84,6 +107,7 @@ impl PostgresStorage {
         self.shared.lanes.close();
         self.shared.tracker.close();
         self.shared.tracker.wait().await;
+        self.heralds.iter().for_each(JoinHandle::abort);
         self.shared.pool.close();
         self.shared.points.close();
         self.shared.lists.close();
@@ -186,6 +210,46 @@ impl Storage for PostgresStorage {
         Box::pin(async move { Ok(self.shared.version_list(workspace, store, &query).await?) })
     }
 
+    fn changes(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+        after: u64,
+        limit: usize,
+    ) -> Answer<'_, Result<Option<Changes>, StorageError>> {
+        Box::pin(async move {
+            let read =
+                |c: Arc<Connected>| async move { feed::changes(&c, workspace, store, after, limit).await };
+            Ok(self.shared.lists.read(read).await?)
+        })
+    }
+
+    fn snapshot(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+    ) -> Answer<'_, Result<InStore<Vec<Memory>>, StorageError>> {
+        Box::pin(async move {
+            let read = |c: Arc<Connected>| async move { feed::snapshot(&c, workspace, store).await };
+            Ok(self.shared.lists.read(read).await?)
+        })
+    }
+
+    fn contents(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+        wanted: Vec<Wanted>,
+        bytes: u64,
+    ) -> Answer<'_, Result<InStore<Vec<Option<VersionText>>>, StorageError>> {
+        Box::pin(async move {
+            let wanted = &wanted;
+            let read =
+                |c: Arc<Connected>| async move { feed::contents(&c, workspace, store, wanted, bytes).await };
+            Ok(self.shared.lists.read(read).await?)
+        })
+    }
+
     fn installation(&self) -> Answer<'_, Result<Option<Installation>, StorageError>> {
         Box::pin(async { Ok(self.shared.points.read(|c| async move { installation(&c).await }).await?) })
     }
@@ -278,6 +342,6 @@ impl Storage for PostgresStorage {
         })
     }
     fn watches(&self) -> &Arc<Watches> {
-        &self.shared.watches
+        self.shared.announcer.watches()
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use stele_core::clock::{Clock, System};
 use stele_core::command::Command;
@@ -135,6 +136,83 @@ async fn two_servers_purge_each_deleted_store_once() {
         async move { server.purge().await.expect("a purge").stores }
     });
     assert_eq!(at_once(jobs).await.into_iter().sum::<u64>(), 8);
+}
+
+/// Waits for the next announcement; however long a busy machine takes, it comes.
+async fn woken(watch: &mut stele_core::watch::Watch) -> u64 {
+    tokio::time::timeout(Duration::from_secs(60), watch.changed()).await.expect("woken")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_one_server_commits_wakes_who_waits_on_another_and_is_told_there_whole() {
+    let (_database, servers) = two_servers().await;
+    let workspace = install(&servers[0]).await.first_workspace;
+    let store = new_store(&servers[0], workspace, "Notes").await;
+    let readers = servers.clone().map(|server| {
+        let id = store.id;
+        tokio::spawn(async move {
+            let (mut told, mut watch) = (0, server.watches().subscribe(*id.as_bytes()));
+            loop {
+                let page = server.changes(workspace, id, told, 9).await.expect("a read").expect("known");
+                for change in &page.told {
+                    assert_eq!(change.sequence(), told + 1, "nothing is missed or told twice");
+                    told += 1;
+                }
+                if page.store.is_none() {
+                    return told;
+                }
+                if page.told.is_empty() {
+                    woken(&mut watch).await;
+                }
+            }
+        })
+    });
+    let jobs = (0..6).map(|n| {
+        let (server, store) = (servers[n % 2].clone(), store.clone());
+        async move {
+            for m in 0..20 {
+                written(&server, &store, create(&format!("/{n}/{m}"), "text")).await;
+            }
+        }
+    });
+    at_once(jobs).await;
+    change(&servers[1], &store, Command::DeleteStore).await.expect("it is deleted");
+    for reader in readers {
+        let told = tokio::time::timeout(Duration::from_secs(60), reader).await.expect("it ends");
+        assert_eq!(told.expect("no panic"), 121);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_notification_is_made_good_by_looking() {
+    let (database, servers) = two_servers().await;
+    let workspace = install(&servers[0]).await.first_workspace;
+    let store = new_store(&servers[0], workspace, "Notes").await;
+    let mut watch = servers[1].watches().subscribe(*store.id.as_bytes());
+    // A change that nobody notifies of.
+    database.sql("UPDATE stele.stores SET changed_at = changed_at + 1");
+    let now = store.changed_at.as_micros().unsigned_abs() + 1;
+    while woken(&mut watch).await < now {}
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_notification_alone_wakes_who_waits_for_what_no_look_finds() {
+    let (database, servers) = two_servers().await;
+    let mut watch = servers[0].watches().subscribe([0xAB; 16]);
+    let topic = "ab".repeat(16);
+    // Until it listens, nothing is heard.
+    let heard = async {
+        for position in 1u64.. {
+            database.sql(&format!("SELECT pg_notify('stele', '{topic}{position:016x}')"));
+            let wait = tokio::time::timeout(Duration::from_millis(200), watch.changed());
+            if matches!(wait.await, Ok(position) if position > 0) {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), heard).await.expect("heard");
+    database.sql("SELECT pg_notify('stele', 'all')");
+    woken(&mut watch).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,6 +7,7 @@ mod check;
 mod content;
 mod dump;
 mod fault;
+mod feed;
 mod gaps;
 mod lock;
 mod marks;

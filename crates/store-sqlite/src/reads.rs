@@ -243,7 +243,7 @@ fn rolled_up(query: &MemoryQuery, memory: &Memory) -> Option<String> {
     }
 }
 
-const VERSION_TEXTS: &str = "v.summary, v.reason, v.encoding, v.content";
+pub(crate) const VERSION_TEXTS: &str = "v.summary, v.reason, v.encoding, v.content";
 
 pub(crate) fn version(
     connection: &Connection,
@@ -262,7 +262,11 @@ pub(crate) fn version(
     Ok(Some(At { sequence, value }))
 }
 
-fn version_text(row: &rusqlite::Row<'_>, store: StoreId, full: bool) -> Result<VersionText, Fault> {
+pub(crate) fn version_text(
+    row: &rusqlite::Row<'_>,
+    store: StoreId,
+    full: bool,
+) -> Result<VersionText, Fault> {
     let c = &mut Cursor::new(row);
     let version = rows::version(c, store)?;
     let (summary, reason, encoding) = (rows::summary(c)?, c.take()?, c.take::<Option<u8>>()?);

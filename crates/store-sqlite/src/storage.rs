@@ -8,21 +8,24 @@ use rusqlite::{Connection, OptionalExtension, params};
 use stele_core::access::Grant;
 use stele_core::clock::{Clock, Random};
 use stele_core::command::{Command, NewStore};
+use stele_core::feed::{Changes, Wanted};
 use stele_core::id::{KeyId, OrganizationId, StoreId, VersionId, WorkspaceId};
 use stele_core::key::{ApiKey, KeyHash};
 use stele_core::limits::Limits;
 use stele_core::list::{Detail, MemoryEntry, MemoryQuery, Page, StoreFilter, StorePosition, VersionQuery};
-use stele_core::model::{Actor, Store, VersionText};
+use stele_core::model::{Actor, Memory, Store, VersionText};
 use stele_core::storage::{
     Answer, At, Change, ChangeAll, Changed, ChangedAll, Error, InStore, Installation, KeyRecord, KnownBodies,
     MemoryRead, MemoryRef, Storage, StorageError, Swept, Workspace, WorkspacePatch,
 };
 use stele_core::text::Content;
+use stele_core::time::Timestamp;
 use stele_core::watch::Watches;
 use store_codec::Compression;
 
 use crate::content::{LARGE_BYTES, encode};
 use crate::fault::{Fault, Stop};
+use crate::feed;
 use crate::lock::{Locked, lock};
 use crate::open::{Config, OpenError, make_data_dir, open_writer};
 use crate::queue::Lane;
@@ -113,6 +116,16 @@ impl SqliteStorage {
             let _ = thread.join();
         }
         self.readers.stop();
+    }
+
+    /// Tells who waits for the store that it changed, if it did.
+    fn announce<T>(&self, store: StoreId) -> impl Fn(&(T, Option<Timestamp>)) + Send + use<T> {
+        let (watches, topic) = (self.watches.clone(), *store.as_bytes());
+        move |(_, changed_at)| {
+            if let Some(at) = changed_at {
+                watches.announce(topic, at.as_micros().unsigned_abs());
+            }
+        }
     }
 
     /// Contents of the commands as they are to be stored; many bytes are made ready on a blocking thread.
@@ -316,8 +329,9 @@ impl Storage for SqliteStorage {
             let contents = self.prepare(std::slice::from_ref(&change.command)).await?;
             let needs = Needs { room: false, scrub: matches!(change.command, Command::RedactVersion { .. }) };
             let (lane, shared) = (Lane::Workspace(change.workspace), self.shared.clone());
+            let announce = self.announce(change.store);
             let work = move |c: &Connection| writes::change(c, &change, &contents, &shared.env());
-            Ok(self.writer.write(lane, needs, work).await?)
+            Ok(self.writer.write_and_announce(lane, needs, work, announce).await?.0)
         })
     }
 
@@ -325,8 +339,9 @@ impl Storage for SqliteStorage {
         Box::pin(async move {
             let contents = self.prepare(change.changeset.commands()).await?;
             let (lane, shared) = (Lane::Workspace(change.workspace), self.shared.clone());
+            let announce = self.announce(change.store);
             let work = move |c: &Connection| writes::change_all(c, &change, &contents, &shared.env());
-            Ok(self.writer.write(lane, Needs::default(), work).await?)
+            Ok(self.writer.write_and_announce(lane, Needs::default(), work, announce).await?.0)
         })
     }
 
@@ -398,6 +413,34 @@ impl Storage for SqliteStorage {
         query: VersionQuery,
     ) -> Answer<'_, Result<InStore<Page<VersionText>>, StorageError>> {
         Box::pin(self.versions(workspace, store, query))
+    }
+
+    fn changes(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+        after: u64,
+        limit: usize,
+    ) -> Answer<'_, Result<Option<Changes>, StorageError>> {
+        Box::pin(self.readers.read(move |c| feed::changes(c, workspace, store, after, limit)))
+    }
+
+    fn snapshot(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+    ) -> Answer<'_, Result<InStore<Vec<Memory>>, StorageError>> {
+        Box::pin(self.readers.read(move |c| feed::snapshot(c, workspace, store)))
+    }
+
+    fn contents(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+        wanted: Vec<Wanted>,
+        bytes: u64,
+    ) -> Answer<'_, Result<InStore<Vec<Option<VersionText>>>, StorageError>> {
+        Box::pin(self.readers.read(move |c| feed::contents(c, workspace, store, &wanted, bytes)))
     }
 
     fn installation(&self) -> Answer<'_, Result<Option<Installation>, StorageError>> {

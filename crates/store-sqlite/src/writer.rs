@@ -47,6 +47,8 @@ trait Command: Send {
     fn run(&mut self, connection: &Connection) -> Ran;
     /// Whether it was carried out and wrote something.
     fn succeeded(&self) -> bool;
+    /// Tells others what is committed now.
+    fn announce(&self);
     /// Replaces the result by a failure.
     fn fail(&mut self, error: StorageError);
     /// Answers.
@@ -91,14 +93,20 @@ impl From<Fail> for StorageError {
     }
 }
 
-struct Typed<T, F> {
+struct Typed<T, F, A> {
     needs: Needs,
     work: Option<F>,
+    announce: A,
     result: Option<Outcome<T>>,
     reply: oneshot::Sender<Outcome<T>>,
 }
 
-impl<T: Send, F: FnOnce(&Connection) -> Result<T, Stop> + Send> Command for Typed<T, F> {
+impl<T, F, A> Command for Typed<T, F, A>
+where
+    T: Send,
+    F: FnOnce(&Connection) -> Result<T, Stop> + Send,
+    A: Fn(&T) + Send,
+{
     fn needs(&self) -> Needs {
         self.needs
     }
@@ -122,6 +130,12 @@ impl<T: Send, F: FnOnce(&Connection) -> Result<T, Stop> + Send> Command for Type
 
     fn succeeded(&self) -> bool {
         matches!(self.result, Some(Ok(_)))
+    }
+
+    fn announce(&self) {
+        if let Some(Ok(done)) = &self.result {
+            (self.announce)(done);
+        }
     }
 
     fn fail(&mut self, error: StorageError) {
@@ -171,8 +185,20 @@ impl Writer {
         needs: Needs,
         work: impl FnOnce(&Connection) -> Result<T, Stop> + Send + 'static,
     ) -> Result<T, Fail> {
+        self.write_and_announce(lane, needs, work, |_| ()).await
+    }
+
+    /// The same; `announce` is called on the writer thread as soon as the result of `work` is committed, also where
+    /// its caller has gone away.
+    pub(crate) async fn write_and_announce<T: Send + 'static>(
+        &self,
+        lane: Lane,
+        needs: Needs,
+        work: impl FnOnce(&Connection) -> Result<T, Stop> + Send + 'static,
+        announce: impl Fn(&T) + Send + 'static,
+    ) -> Result<T, Fail> {
         let (reply, answer) = oneshot::channel();
-        let job = Box::new(Typed { needs, work: Some(work), result: None, reply });
+        let job = Box::new(Typed { needs, work: Some(work), announce, result: None, reply });
         self.queue.push(lane, job).map_err(|refused| {
             Fail::Storage(match refused {
                 Refused::Full => StorageError::Overloaded,
@@ -245,6 +271,7 @@ impl Thread {
                 job.fail(if full { StorageError::Full } else { Fault::from(same_again(&error)).into() });
             }
         }
+        batch.iter().for_each(|job| job.announce());
         let until = Instant::now() + SCRUB_FOR;
         for job in batch {
             if job.needs().scrub && job.succeeded() {

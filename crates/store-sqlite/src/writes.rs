@@ -16,6 +16,7 @@ use stele_core::model::{Actor, Memory, Recorded, Store, Version};
 use stele_core::path::MemoryPath;
 use stele_core::storage::{Change, ChangeAll, Changed, ChangedAll};
 use stele_core::text::{Content, Reason, SlugSearch, Summary};
+use stele_core::time::Timestamp;
 
 use crate::content::{Encoded, decode};
 use crate::fault::{Fault, Stop};
@@ -27,7 +28,7 @@ pub(crate) type Contents = HashMap<[u8; 32], Encoded>;
 
 /// What surrounds a write on the writer thread.
 pub(crate) struct Env<'a> {
-    pub(crate) now: stele_core::time::Timestamp,
+    pub(crate) now: Timestamp,
     pub(crate) random: [u64; 2],
     pub(crate) limits: &'a Limits,
     /// Whether the disk has room for more.
@@ -102,20 +103,21 @@ pub(crate) fn insert_store(connection: &Connection, store: &Store) -> Sql<()> {
     Ok(())
 }
 
-/// Carries out one change.
+/// Carries out one change; answers also with the time to announce, if the store changed.
 pub(crate) fn change(
     connection: &Connection,
     change: &Change,
     contents: &Contents,
     env: &Env<'_>,
-) -> Result<Changed, Stop> {
+) -> Result<(Changed, Option<Timestamp>), Stop> {
     let step = Step { connection, workspace: change.workspace, store: change.store, contents, env };
     let decision = step.decide(&change.command, &env.context(change.actor, None))?;
+    let changed_at = decision.changed_at();
     let content = match (&decision.outcome, change.with_content) {
         (Outcome::Memory(current), true) => Some(content_of(connection, &current.memory)?),
         _ => None,
     };
-    Ok(Changed { outcome: decision.outcome, content, sequence: decision.sequence })
+    Ok((Changed { outcome: decision.outcome, content, sequence: decision.sequence }, changed_at))
 }
 
 /// Carries out a changeset; the savepoint around it undoes what came before a refusal.
@@ -124,22 +126,23 @@ pub(crate) fn change_all(
     change: &ChangeAll,
     contents: &Contents,
     env: &Env<'_>,
-) -> Result<ChangedAll, Stop> {
+) -> Result<(ChangedAll, Option<Timestamp>), Stop> {
     let step = Step { connection, workspace: change.workspace, store: change.store, contents, env };
     let context = env.context(change.actor, change.changeset.reason());
     let mut changed = ChangedAll { applied: Vec::new(), sequence: 0 };
-    let mut before = None;
+    let (mut before, mut changed_at) = (None, None);
     for (index, command) in change.changeset.commands().iter().enumerate() {
         let decision = step.decide(command, &context).map_err(|stop| match stop {
             Stop::Refused(refusal, sequence) => Stop::Refused(refusal.at(index), before.or(sequence)),
             other => other,
         })?;
+        changed_at = decision.changed_at().or(changed_at);
         changed.applied.push(Applied::of(&decision));
         changed.sequence = decision.sequence;
         // What a refusal leaves is the store as it was before the first change.
         before = before.or(Some(decision.sequence - u64::from(!decision.writes.is_empty())));
     }
-    Ok(changed)
+    Ok((changed, changed_at))
 }
 
 /// One command of a transaction.

@@ -16,6 +16,7 @@ mod changesets;
 mod clock;
 mod concurrency;
 mod expiry;
+mod feed;
 mod installation;
 mod isolation;
 mod keys;

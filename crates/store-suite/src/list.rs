@@ -133,6 +133,19 @@ macro_rules! each_case {
                 a_sweep_beside_updates_and_restores_loses_no_head,
                 two_sweeps_at_once_count_each_version_once,
             }
+            feed {
+                changes_are_told_oldest_first_and_once_in_pages_of_any_size,
+                redaction_and_archiving_are_told_without_a_version,
+                a_move_tells_where_the_memory_was,
+                a_redaction_takes_paths_and_hashes_out_of_what_was_told,
+                a_deletion_is_told_to_who_followed_and_its_mark_outlives_the_store,
+                retention_raises_the_floor_to_what_it_removed,
+                each_answer_says_the_sequence_that_it_reflects,
+                a_snapshot_is_the_tree_of_one_moment,
+                many_texts_come_in_order_and_unknown_ones_are_none,
+                what_is_committed_wakes_who_waits,
+                a_reader_beside_writers_misses_and_repeats_nothing,
+            }
             keys {
                 a_key_is_found_by_the_hash_of_its_secret_and_no_other,
                 every_grant_contract_and_expiry_reads_back,

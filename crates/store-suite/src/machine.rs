@@ -373,6 +373,7 @@ pub(crate) async fn one_writer_gets_what_the_oracle_says(factory: &dyn StoreFact
                 (oracle.archived, oracle.sequence)
             );
             history_gives_the_present(&store).await;
+            assert_eq!(store.follow(0, 1_000).await.len() as u64, oracle.sequence, "all of it is told");
         }
     });
 }

@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex};
 
 use stele_core::changeset::Changeset;
 use stele_core::command::{Command, Expected, NewStore, RedactedPath};
+use stele_core::feed::{Changes, Told, Wanted};
 use stele_core::id::{KeyId, MemoryId, OrganizationId, StoreId, VersionId, WorkspaceId};
 use stele_core::key::{ApiKey, KeyHash};
 use stele_core::list::{
     Detail, MemoryEntry, MemoryQuery, Page, StoreFilter, StorePosition, VersionFilter, VersionQuery,
 };
-use stele_core::model::{Actor, Operation, Store, VersionText};
+use stele_core::model::{Actor, Memory, Operation, Store, VersionText};
 use stele_core::refusal::Refusal;
 use stele_core::storage::{
     Answer, At, Change, ChangeAll, Changed, ChangedAll, Error, InStore, Installation, KeyRecord, KnownBodies,
@@ -51,6 +52,8 @@ enum Flaw {
     NormalizesContents,
     /// The second installation is answered with as if it were made.
     InstallsTwice,
+    /// The feed leaves out what wrote no version.
+    ForgetsMarks,
     /// A refusal also meets the change after it.
     SpoilsItsNeighbours,
     /// A changeset is carried out change by change.
@@ -291,6 +294,42 @@ impl Storage for Broken {
         })
     }
 
+    fn changes(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+        after: u64,
+        limit: usize,
+    ) -> Answer<'_, Result<Option<Changes>, StorageError>> {
+        Box::pin(async move {
+            let changes = self.inner.changes(self.reader(workspace, store), store, after, limit).await?;
+            Ok(changes.map(|mut changes| {
+                if self.has(Flaw::ForgetsMarks) {
+                    changes.told.retain(|told| matches!(told, Told::Version { .. }));
+                }
+                changes
+            }))
+        })
+    }
+
+    fn snapshot(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+    ) -> Answer<'_, Result<InStore<Vec<Memory>>, StorageError>> {
+        self.inner.snapshot(self.reader(workspace, store), store)
+    }
+
+    fn contents(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+        wanted: Vec<Wanted>,
+        bytes: u64,
+    ) -> Answer<'_, Result<InStore<Vec<Option<VersionText>>>, StorageError>> {
+        self.inner.contents(self.reader(workspace, store), store, wanted, bytes)
+    }
+
     fn installation(&self) -> Answer<'_, Result<Option<Installation>, StorageError>> {
         self.inner.installation()
     }
@@ -436,6 +475,9 @@ noticed! {
         "memories::bytes_come_back_as_they_were_sent";
     a_second_installation_is_noticed: InstallsTwice by
         "installation::a_second_install_answers_with_the_first_and_writes_nothing";
+    forgotten_marks_are_noticed: ForgetsMarks by
+        "feed::redaction_and_archiving_are_told_without_a_version",
+        "machine::one_writer_gets_what_the_oracle_says";
     spoiled_neighbours_are_noticed: SpoilsItsNeighbours by
         "concurrency::a_refusal_touches_only_itself";
     changesets_in_part_are_noticed: AppliesInPart by

@@ -4,6 +4,7 @@ use axum::http::Method;
 use serde_json::{Value, json};
 use stele_http::openapi::{Endpoint, Family, Param, one_of, time, whole};
 
+use crate::changes::{self, ChangesView};
 use crate::context::{AGENT_MEMORY, MANAGED_AGENTS, NoFields};
 use crate::view::{DeletedView, EntryView, MemoryView, PageView, StoreView, VersionView};
 use crate::{changesets, memories, memory_tool, stores, versions};
@@ -93,7 +94,8 @@ fn at_version(endpoint: Endpoint) -> Endpoint {
 
 /// All of them. spec/anthropic.md 2.2, 3.2, 4.3.
 pub(crate) fn endpoints() -> Vec<Endpoint> {
-    [of_stores(), of_memories(), of_versions(), of_changesets()].into_iter().flatten().collect()
+    let all = [of_stores(), of_feed(), of_memories(), of_versions(), of_changesets()];
+    all.into_iter().flatten().collect()
 }
 
 macro_rules! endpoint {
@@ -135,6 +137,27 @@ fn of_stores() -> Vec<Endpoint> {
             .may_take::<NoFields>()
             .answers::<StoreView<'_>>(200)
             .or(ACTS),
+    ]
+}
+
+fn of_feed() -> Vec<Endpoint> {
+    let (most, usual) = changes::PAGE;
+    let after = json!({"type": "integer", "minimum": 0, "default": 0});
+    let epoch = json!({"type": "string", "format": "uuid"});
+    vec![
+        at(endpoint!(GET "/{store}/changes" "list_memory_store_changes" changes::changes))
+            .about(
+                "List what changed behind a sequence, oldest first; with `Accept: text/event-stream` as a stream of \
+                 events `change` and `store`, resumed by `Last-Event-ID`.",
+            )
+            .params([
+                Param::query("after", "Go on behind this sequence.", after),
+                Param::query("epoch", "The `stele-epoch` that the sequence is of.", epoch),
+                Param::query("limit", "Most changes of the page.", whole(1, most, usual)),
+                Param::query("wait", "Seconds to wait for the first change.", whole(0, changes::WAIT, 0)),
+            ])
+            .answers::<ChangesView<'_>>(200)
+            .or(&[410]),
     ]
 }
 

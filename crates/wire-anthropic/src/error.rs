@@ -121,6 +121,9 @@ impl From<Refusal> for ApiError {
             Refusal::StoreBytesLimit { .. } => Self::invalid(text).code("store_size_limit_reached"),
             Refusal::VersionLimit { .. } => Self::invalid(text).code("version_limit_reached"),
             Refusal::VersionIsHead(_) => Self::invalid(text).code("memory_version_is_head"),
+            Refusal::SequenceExpired(_) => {
+                Self::new(S::GONE, "invalid_request_error", text).code("sequence_expired")
+            }
         }
     }
 }

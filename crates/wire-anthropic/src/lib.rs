@@ -2,6 +2,7 @@
 //!
 //! A handler authenticates, turns the request into a core command or query, calls the use case and renders.
 
+mod changes;
 mod changesets;
 mod context;
 mod endpoints;

@@ -1,0 +1,53 @@
+//! Bodies that are made part by part: nothing is made before the client can take it, so a slow one costs one part.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use bytes::Bytes;
+use hyper::body::{Body as HttpBody, Frame};
+
+/// The making of a part, with what the next one is made from; `None` ends the body.
+pub type Making<S> = Pin<Box<dyn Future<Output = Option<(Bytes, S)>> + Send>>;
+
+struct Parts<S> {
+    next: fn(S) -> Making<S>,
+    making: Option<Making<S>>,
+}
+
+/// The body whose parts `next` makes, beginning with `state`.
+pub fn body<S: Send + 'static>(state: S, next: fn(S) -> Making<S>) -> Body {
+    Body::new(Parts { next, making: Some(next(state)) })
+}
+
+impl<S> HttpBody for Parts<S> {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let Some(making) = &mut self.making else { return Poll::Ready(None) };
+        let made = std::task::ready!(making.as_mut().poll(context));
+        let (part, making) = match made {
+            Some((part, state)) => (Some(part), Some((self.next)(state))),
+            None => (None, None),
+        };
+        self.making = making;
+        Poll::Ready(part.map(|part| Ok(Frame::data(part))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt;
+
+    #[tokio::test]
+    async fn parts_come_in_order_until_there_is_none() {
+        let count =
+            body(0u8, |n| Box::pin(async move { (n < 3).then(|| (Bytes::from(vec![b'a' + n]), n + 1)) }));
+        assert_eq!(count.collect().await.expect("it ends").to_bytes(), "abc");
+    }
+}
