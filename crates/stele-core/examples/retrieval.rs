@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use stele_core::id::MemoryId;
-use stele_core::search::{Document, Index, Query, Request, scan};
+use stele_core::search::{Document, Index, Query, Request, Scan};
 use stele_core::time::Timestamp;
 
 /// Results looked at.
@@ -72,7 +72,9 @@ fn main() {
             let begun = Instant::now();
             let query = Query::parse(&question.text);
             let found = if has("--scan") {
-                scan(documents(&store), &query, &request)
+                let mut scan = Scan::new(query.clone());
+                scan.read(documents(&store));
+                scan.answer(&request).unwrap_or_else(|| index.search(&query, &request))
             } else {
                 index.search(&query, &request)
             };

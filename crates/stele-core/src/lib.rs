@@ -27,6 +27,7 @@ pub mod retention;
 #[cfg(feature = "test-util")]
 pub mod samples;
 pub mod search;
+pub mod searcher;
 pub mod service;
 pub mod storage;
 pub mod text;

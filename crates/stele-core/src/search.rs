@@ -1,6 +1,6 @@
 //! Search in one store: an inverted index in memory, BM25 over path, summary and content. DESIGN 8.
 //!
-//! Pure: documents, changes and queries come in, ranked ids go out. `Index` answers when it is built, `scan` until
+//! Pure: documents, changes and queries come in, ranked ids go out. `Index` answers when it is built, `Scan` until
 //! then, alike to the last bit of a score. `snippet` shows why a memory was found, from the content that the caller
 //! read for the answer; the index keeps no text.
 
@@ -24,7 +24,7 @@ mod words;
 pub use blend::{DENSE_WEIGHT, LEXICAL_WEIGHT, blend};
 pub use index::Index;
 pub use query::Query;
-pub use scan::scan;
+pub use scan::Scan;
 pub use snippet::{MAX_SNIPPET_CHARS, Snippet, snippet};
 
 use std::collections::HashMap;

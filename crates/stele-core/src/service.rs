@@ -19,6 +19,7 @@ use crate::meter;
 use crate::model::{Origin, Status, Store, VersionText};
 use crate::path::PathPrefix;
 use crate::refusal::Refusal;
+use crate::searcher::{Searcher, Workers};
 use crate::storage::{
     At, Change, ChangeAll, Changed, ChangedAll, Error, InStore, Installation, KeyRecord, KnownBodies,
     MemoryRead, MemoryRef, Storage, StorageError, Swept, Workspace, WorkspacePatch,
@@ -27,6 +28,7 @@ use crate::text::Name;
 use crate::time::Timestamp;
 
 mod feed;
+mod search;
 
 /// How long a key that was looked up is believed, in microseconds: a revocation in another process is seen
 /// within this time, one in this process at once. DESIGN 6 allows 5 s.
@@ -78,6 +80,10 @@ pub struct Setup {
     pub limits: Limits,
     /// Bytes of ready response bodies to keep in memory.
     pub body_cache_bytes: u64,
+    /// Bytes of indexes to keep in memory for searches.
+    pub search_index_bytes: usize,
+    /// Threads for searches and what outlives a request.
+    pub workers: Arc<dyn Workers>,
     /// Called when a store was deleted, so that somebody calls [`Stele::purge`] soon.
     pub purge_wanted: Box<dyn Fn() + Send + Sync>,
 }
@@ -91,6 +97,7 @@ pub struct Stele {
     installation: Installation,
     keys: Mutex<HashMap<KeyHash, (ApiKey, Timestamp)>>,
     bodies: Arc<Bodies>,
+    searcher: Arc<Searcher>,
     forms: Mutex<Vec<BodyForm>>,
     purge_wanted: Box<dyn Fn() + Send + Sync>,
     ending: tokio::sync::watch::Sender<bool>,
@@ -215,7 +222,9 @@ impl Stele {
     pub fn new(setup: Setup, installation: Installation) -> Self {
         let estimated_bodies = usize::try_from(setup.body_cache_bytes / 2048).unwrap_or(usize::MAX);
         let cache = Cache::with_weighter(estimated_bodies, setup.body_cache_bytes, BodyWeight);
+        let searcher = Searcher::new(setup.storage.clone(), setup.workers, setup.search_index_bytes);
         Self {
+            searcher,
             storage: setup.storage,
             clock: setup.clock,
             random: setup.random,

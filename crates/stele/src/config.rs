@@ -17,6 +17,7 @@ use crate::failure::{Class, fail};
 
 const FILE: &str = "stele.toml";
 const BODY_CACHE_BYTES: u64 = 64 * 1024 * 1024;
+const SEARCH_INDEX_BYTES: u64 = 256 * 1024 * 1024;
 /// Where the address of a PostgreSQL may stand.
 pub(crate) const DATABASE_URL: &str = "STELE_DATABASE_URL";
 const LISTEN: &str = "127.0.0.1:7878";
@@ -37,6 +38,8 @@ pub(crate) struct Config {
     pub(crate) metrics: bool,
     /// Bytes of ready response bodies kept in memory.
     pub(crate) body_cache_bytes: u64,
+    /// Bytes of indexes for searches kept in memory.
+    pub(crate) search_index_bytes: u64,
     /// Of the Recursion dialect.
     pub(crate) error_codes: ErrorCodes,
 }
@@ -55,6 +58,7 @@ struct Settings {
     version_retention_seconds: Option<u64>,
     sweep_seconds: Option<u64>,
     body_cache_bytes: Option<u64>,
+    search_index_bytes: Option<u64>,
     max_memories_per_store: Option<u64>,
     max_stores_per_workspace: Option<u64>,
     max_bytes_per_store: Option<u64>,
@@ -129,6 +133,7 @@ fn env_settings(env: Env<'_>) -> anyhow::Result<Settings> {
         version_retention_seconds: number(env, "STELE_VERSION_RETENTION_SECONDS")?,
         sweep_seconds: number(env, "STELE_SWEEP_SECONDS")?,
         body_cache_bytes: number(env, "STELE_BODY_CACHE_BYTES")?,
+        search_index_bytes: number(env, "STELE_SEARCH_INDEX_BYTES")?,
         max_memories_per_store: number(env, "STELE_MAX_MEMORIES_PER_STORE")?,
         max_stores_per_workspace: number(env, "STELE_MAX_STORES_PER_WORKSPACE")?,
         max_bytes_per_store: number(env, "STELE_MAX_BYTES_PER_STORE")?,
@@ -150,6 +155,7 @@ impl Config {
             ("version_retention_seconds", self.limits.version_retention_secs.to_string()),
             ("sweep_seconds", self.sweep_secs.to_string()),
             ("body_cache_bytes", self.body_cache_bytes.to_string()),
+            ("search_index_bytes", self.search_index_bytes.to_string()),
             ("error_codes", if self.error_codes == ErrorCodes::Sdk { "sdk" } else { "seed" }.into()),
             ("max_memories_per_store", self.limits.memories_per_store.to_string()),
             ("max_stores_per_workspace", cap(self.limits.stores_per_workspace)),
@@ -214,6 +220,10 @@ impl Config {
                 .context(metrics_origin)?,
             sweep_secs: over.sweep_seconds.or(file.sweep_seconds).unwrap_or(3600).max(1),
             body_cache_bytes: over.body_cache_bytes.or(file.body_cache_bytes).unwrap_or(BODY_CACHE_BYTES),
+            search_index_bytes: over
+                .search_index_bytes
+                .or(file.search_index_bytes)
+                .unwrap_or(SEARCH_INDEX_BYTES),
             error_codes: error_codes(over.error_codes.or(file.error_codes).as_deref().unwrap_or("seed"))?,
         })
     }

@@ -19,6 +19,7 @@ mod output;
 mod prompt;
 mod reference;
 mod serve;
+mod workers;
 
 use std::process::ExitCode;
 

@@ -18,6 +18,7 @@ use crate::config::{Config, process_env};
 use crate::first_start::{admin_key_file, installation};
 use crate::output::say;
 use crate::reference;
+use crate::workers::Threads;
 
 /// Runs the server until SIGTERM or SIGINT.
 pub(crate) fn run(flags: ServeFlags) -> anyhow::Result<()> {
@@ -39,6 +40,8 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         random: Arc::new(System),
         limits: config.limits.clone(),
         body_cache_bytes: config.body_cache_bytes,
+        search_index_bytes: usize::try_from(config.search_index_bytes).unwrap_or(usize::MAX),
+        workers: Arc::new(Threads),
         purge_wanted: Box::new(move || wake.notify_one()),
     };
     let stele = Arc::new(Stele::new(setup, installation));

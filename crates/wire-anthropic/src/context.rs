@@ -117,11 +117,20 @@ pub(crate) fn read_cursor<T>(
     list: &List,
     position: impl Fn(Vec<u8>) -> Result<T, BadCursor>,
 ) -> Result<Option<T>, ApiError> {
+    cursor_key(query.get("page"), list, position)
+}
+
+/// The place behind this cursor, if there is one.
+pub(crate) fn cursor_key<T>(
+    page: Option<&str>,
+    list: &List,
+    position: impl Fn(Vec<u8>) -> Result<T, BadCursor>,
+) -> Result<Option<T>, ApiError> {
     let read = |text: &str| {
         let key = text.strip_prefix("page_").ok_or(BadCursor).and_then(|cursor| list.key(cursor));
         key.and_then(&position).map_err(|BadCursor| Refusal::shape("page", "is not a cursor of this list"))
     };
-    Ok(query.get("page").map(read).transpose()?)
+    Ok(page.map(read).transpose()?)
 }
 
 /// The cursor behind the last item, if more follow.

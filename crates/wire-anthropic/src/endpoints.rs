@@ -7,7 +7,7 @@ use stele_http::openapi::{Endpoint, Family, Param, one_of, time, whole};
 use crate::changes::{self, ChangesView};
 use crate::context::{AGENT_MEMORY, MANAGED_AGENTS, NoFields};
 use crate::view::{DeletedView, EntryView, MemoryView, PageView, StoreView, VersionView};
-use crate::{changesets, memories, memory_tool, stores, versions};
+use crate::{changesets, memories, memory_tool, search, stores, versions};
 
 /// What a write may answer beside the statuses of all.
 const WRITES: &[u16] = &[408, 409, 413];
@@ -185,7 +185,7 @@ fn of_memories() -> Vec<Endpoint> {
         at(endpoint!(GET "/{store}/memories" "list_memories" memories::list))
             .about("List memories by path.")
             .params([
-                Param::query("path_prefix", "Only below this directory.", prefix),
+                Param::query("path_prefix", "Only below this directory.", prefix.clone()),
                 Param::query("depth", "1 for the direct children of the directory only.", depth),
                 view("basic"),
             ])
@@ -198,6 +198,23 @@ fn of_memories() -> Vec<Endpoint> {
             .answers::<MemoryView<'_>>(200)
             .gives(&[("store", "/memory_store_id"), ("memory", "/id"), ("version", "/memory_version_id")])
             .or(WRITES),
+        at(endpoint!(GET "/{store}/memories/search" "search_memories" search::by_address))
+            .about("Search the memories of a store, best first. An addition of Stele's.")
+            .params([
+                Param::query(
+                    "query",
+                    "What to look for: words, a question, \"a phrase\"; never a syntax error.",
+                    json!({"type": "string", "minLength": 1}),
+                ),
+                Param::query("path_prefix", "Only below this directory.", prefix.clone()),
+            ])
+            .params(page())
+            .answers::<search::SearchView>(200),
+        at(endpoint!(POST "/{store}/memories/search" "search_memories_by_body" search::by_body))
+            .about("The same, for queries that are too long for an address.")
+            .takes::<search::SearchBody>()
+            .answers::<search::SearchView>(200)
+            .or(ACTS),
         at_memory(endpoint!(GET "/{store}/memories/{memory}" "get_memory" memories::retrieve))
             .about("Get a memory.")
             .params([view("full")])

@@ -10,6 +10,7 @@ mod error;
 mod id;
 mod memories;
 mod memory_tool;
+mod search;
 mod stores;
 mod versions;
 mod view;

@@ -80,8 +80,7 @@ impl Index {
     pub fn build<'a>(sequence: u64, documents: impl IntoIterator<Item = Document<'a>>) -> Self {
         let mut index = Self::build_of(documents, |_| true);
         index.sequence = sequence;
-        index.terms.shrink();
-        index.forms.shrink();
+        index.shrink();
         index
     }
 
@@ -91,10 +90,28 @@ impl Index {
         wanted: impl Fn(&str) -> bool,
     ) -> Self {
         let mut index = Self::default();
-        for document in documents {
-            index.upsert(&document, &wanted);
-        }
+        index.take(documents, wanted);
         index
+    }
+
+    /// Takes what the heads of the store are as of `sequence`, as far as they changed since the index's own.
+    ///
+    /// Heads may be newer than that: their change comes once more with a later call, and changes nothing then.
+    pub fn advance<'a>(&mut self, sequence: u64, changes: impl IntoIterator<Item = Change<'a>>) {
+        for change in changes {
+            match change {
+                Change::Upsert(document) => self.upsert(&document, &|_| true),
+                Change::Remove(memory) => self.remove(memory),
+                Change::Nothing => {}
+            }
+        }
+        self.sequence = self.sequence.max(sequence);
+    }
+
+    /// Gives back what growing has taken in advance.
+    pub fn shrink(&mut self) {
+        self.terms.shrink();
+        self.forms.shrink();
     }
 
     /// The sequence of the store that this index is up to.
@@ -123,11 +140,17 @@ impl Index {
         if sequence <= self.sequence {
             return;
         }
-        self.sequence = sequence;
-        match change {
-            Change::Upsert(document) => self.upsert(&document, &|_| true),
-            Change::Remove(memory) => self.remove(memory),
-            Change::Nothing => {}
+        self.advance(sequence, [change]);
+    }
+
+    /// Takes documents with the words that `wanted` says.
+    pub(super) fn take<'a>(
+        &mut self,
+        documents: impl IntoIterator<Item = Document<'a>>,
+        wanted: impl Fn(&str) -> bool,
+    ) {
+        for document in documents {
+            self.upsert(&document, &wanted);
         }
     }
 

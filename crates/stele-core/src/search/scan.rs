@@ -5,20 +5,30 @@ use super::query::{How, Query};
 use super::rank::Typing;
 use super::{Document, Found, Index, Request};
 
-/// Answers as `Index::search` does on an index of the same documents, by reading them once.
-///
-/// Where nothing matches it reads them a second time, whole, to correct typing errors.
-pub fn scan<'a, D>(documents: D, query: &Query, request: &Request<'_>) -> Found
-where
-    D: IntoIterator<Item = Document<'a>> + Clone,
-{
-    let wanted = Wanted::of(query);
-    let found =
-        Index::build_of(documents.clone(), |word| wanted.holds(word)).find(query, request, Typing::AsWritten);
-    if found.total_matches > 0 || !query.may_be_corrected() {
-        return found;
+/// Answers as `Index::search` does on an index of the same documents, by reading them once, in parts.
+pub struct Scan {
+    query: Query,
+    wanted: Wanted,
+    index: Index,
+}
+
+impl Scan {
+    /// A scan for the query that has read nothing yet.
+    pub fn new(query: Query) -> Self {
+        Self { wanted: Wanted::of(&query), query, index: Index::default() }
     }
-    Index::build_of(documents, |_| true).search(query, request)
+
+    /// Reads more documents, each memory once.
+    pub fn read<'a>(&mut self, documents: impl IntoIterator<Item = Document<'a>>) {
+        self.index.take(documents, |word| self.wanted.holds(word));
+    }
+
+    /// The answer, once all documents were read; `None` where nothing matches as it is written, so that typing errors
+    /// are to be corrected, which takes an index of all words.
+    pub fn answer(&self, request: &Request<'_>) -> Option<Found> {
+        let found = self.index.find(&self.query, request, Typing::AsWritten);
+        (found.total_matches > 0 || !self.query.may_be_corrected()).then_some(found)
+    }
 }
 
 /// How the words begin that a query may be about: most words of a text need not be looked at further.

@@ -78,7 +78,7 @@ proptest! {
     fn the_scan_answers_as_the_index_does(memories in corpus(), query in query()) {
         let query = Query::parse(&query);
         let index = Index::build(1, documents(&memories)).search(&query, &ALL);
-        prop_assert_eq!(index, scan(documents(&memories), &query, &ALL));
+        prop_assert_eq!(index, scanned(documents(&memories), &query));
     }
 
     #[test]
@@ -144,7 +144,7 @@ proptest! {
         for query in contents.iter().chain([&query]) {
             let parsed = Query::parse(query);
             let found = index.search(&parsed, &ALL);
-            prop_assert_eq!(&found, &scan(documents(&memories), &parsed, &ALL));
+            prop_assert_eq!(&found, &scanned(documents(&memories), &parsed));
             for content in &contents {
                 snippet(&found.terms, content);
             }

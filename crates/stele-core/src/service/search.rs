@@ -1,0 +1,29 @@
+//! Searching a store. DESIGN 8.
+
+use super::Stele;
+use crate::access::{Action, Caller, Resource};
+use crate::id::StoreId;
+use crate::refusal::Refusal;
+use crate::searcher::{Question, SearchPage};
+use crate::storage::{At, Error};
+
+impl Stele {
+    /// The memories of a store that answer a question, best first. It sees every write that was answered before.
+    ///
+    /// # Errors
+    /// No read permission, or no such store.
+    pub async fn search(
+        &self,
+        caller: &Caller,
+        store: StoreId,
+        question: &Question,
+    ) -> Result<At<SearchPage>, Error> {
+        caller.may(Resource::Memory, Action::Read).map_err(Refusal::from)?;
+        self.searcher.search(caller.workspace, store, question).await
+    }
+
+    /// Bytes of the indexes that are kept for searches.
+    pub fn search_index_bytes(&self) -> usize {
+        self.searcher.bytes()
+    }
+}
