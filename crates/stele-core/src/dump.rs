@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use crate::id::{KeyId, MemoryId, StoreId, WorkspaceId};
 use crate::model::{Mark, Memory, Store, Version};
+use crate::records::{Entry, Kind, Record, RecordId};
 use crate::storage::{Installation, KeyRecord, StorageError, Workspace};
 use crate::text::Summary;
 
@@ -25,6 +26,10 @@ pub struct Totals {
     pub versions: u64,
     /// Their changes without a version.
     pub marks: u64,
+    /// Records of all kinds.
+    pub records: u64,
+    /// Entries of logs that are not dropped.
+    pub entries: u64,
 }
 
 /// A content as it is stored: encodings are the same in every back end.
@@ -51,6 +56,18 @@ pub struct VersionRow {
 
 /// A store by workspace and id.
 pub type StorePlace = (WorkspaceId, StoreId);
+
+/// A log by workspace and id.
+pub type LogPlace = (WorkspaceId, RecordId);
+
+/// A log that is not dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Log {
+    /// Whose it is, and which.
+    pub place: LogPlace,
+    /// The sequence of its last entry.
+    pub last: u64,
+}
 
 /// Reads everything, as of one moment. Pages hold at most `limit` rows, the empty one ends a list.
 pub trait Dump {
@@ -84,6 +101,16 @@ pub trait Dump {
         after: Option<MemoryId>,
         limit: usize,
     ) -> Result<Vec<Memory>, StorageError>;
+    /// Records by workspace, kind and id.
+    fn records(
+        &mut self,
+        after: Option<(WorkspaceId, Kind, RecordId)>,
+        limit: usize,
+    ) -> Result<Vec<Record>, StorageError>;
+    /// Logs by workspace and id.
+    fn logs(&mut self, after: Option<LogPlace>, limit: usize) -> Result<Vec<Log>, StorageError>;
+    /// Entries of a log by sequence.
+    fn entries(&mut self, place: LogPlace, after: u64, limit: usize) -> Result<Vec<Entry>, StorageError>;
 }
 
 /// Fills an empty back end. Until [`Load::finish`] nothing of it can be seen by others, and what is dropped before
@@ -101,6 +128,12 @@ pub trait Load {
     fn marks(&mut self, place: StorePlace, rows: &[Mark]) -> Result<(), StorageError>;
     /// Keeps live memories of a store, whose versions were kept before.
     fn memories(&mut self, place: StorePlace, rows: &[Memory]) -> Result<(), StorageError>;
+    /// Keeps records.
+    fn records(&mut self, rows: &[Record]) -> Result<(), StorageError>;
+    /// Keeps logs, without their entries.
+    fn logs(&mut self, rows: &[Log]) -> Result<(), StorageError>;
+    /// Keeps entries of a log that was kept before.
+    fn entries(&mut self, place: LogPlace, rows: &[Entry]) -> Result<(), StorageError>;
     /// Makes it all durable, as this installation.
     fn finish(self: Box<Self>, installation: Installation) -> Result<(), StorageError>;
 }

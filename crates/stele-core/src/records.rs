@@ -43,7 +43,7 @@ pub struct Record {
     pub id: RecordId,
     /// 1 at first, +1 with each write.
     pub revision: u64,
-    /// Orders lists, with the id; never changes.
+    /// Orders lists, with the id; never changes: what a later write says of it counts for nothing.
     pub created_at: Timestamp,
     /// When a job is to be looked at next; `None` for what is not a job or has nothing to do.
     pub due_at: Option<Timestamp>,
@@ -60,7 +60,7 @@ pub struct Record {
 pub struct Entry {
     /// Its place: 1, 2, 3 and so on without a gap.
     pub sequence: u64,
-    /// Its id, unique within the log.
+    /// Its id; that it is unique within the log is its maker's to see to.
     pub id: RecordId,
     /// When it was written.
     pub at: Timestamp,
@@ -95,13 +95,48 @@ pub enum RecordWrite {
         /// The entries, in order.
         entries: Vec<Entry>,
     },
-    /// Removes a log: gone from every read at once, from the disk in small steps by the sweep.
+    /// Removes a log, if it is there: gone from every read at once, from the disk in small steps by the sweep. Nothing
+    /// is added to it again: ids are never reused.
     DropLog {
         /// The log's workspace.
         workspace: WorkspaceId,
         /// The log.
         log: RecordId,
     },
+}
+
+impl RecordWrite {
+    /// The workspace that it concerns.
+    pub fn workspace(&self) -> WorkspaceId {
+        match self {
+            Self::Put(record) => record.workspace,
+            Self::Delete { workspace, .. }
+            | Self::Append { workspace, .. }
+            | Self::DropLog { workspace, .. } => *workspace,
+        }
+    }
+
+    /// The record or log that it concerns.
+    pub fn id(&self) -> RecordId {
+        match self {
+            Self::Put(record) => record.id,
+            Self::Delete { id, .. } => *id,
+            Self::Append { log, .. } | Self::DropLog { log, .. } => *log,
+        }
+    }
+
+    /// Whether it may be carried out while the disk is nearly full.
+    pub fn makes_room(&self) -> bool {
+        matches!(self, Self::Delete { .. } | Self::DropLog { .. })
+    }
+}
+
+/// The first and last sequence of entries that follow each other from 1 or later without a gap; `None` where they
+/// don't, or where there are none.
+pub fn span(entries: &[Entry]) -> Option<(u64, u64)> {
+    let (first, last) = (entries.first()?.sequence, entries.last()?.sequence);
+    let gapless = (first..).zip(entries).all(|(expected, entry)| entry.sequence == expected);
+    (first > 0 && gapless).then_some((first, last))
 }
 
 /// Why a commit did not happen; nothing of it was written.
@@ -173,7 +208,7 @@ pub trait Records: Send + Sync + 'static {
         id: RecordId,
     ) -> Answer<'_, Result<Option<Record>, StorageError>>;
 
-    /// Those of the records that exist, in the order asked for.
+    /// Those of the records that exist, in the order asked for; one that is asked for twice is answered twice.
     fn record_many(
         &self,
         workspace: WorkspaceId,
@@ -198,10 +233,16 @@ pub trait Records: Send + Sync + 'static {
     /// Entries of a log; none where there is no such log.
     fn entries(&self, query: EntryQuery) -> Answer<'_, Result<Page<Entry>, StorageError>>;
 
-    /// Carries out all writes or none, and answers once they are durable. Afterwards the id of each record put and
-    /// of each log appended to is announced to [`Self::watches`], with its revision or last sequence.
+    /// Carries out all writes, in order, or none, and answers once they are durable. Afterwards the id of each record
+    /// and log is announced to [`Self::watches`], with its revision or last sequence; of one that is removed, with the
+    /// number after its last. A log and a record that are watched must not share an id: positions of one would hide
+    /// those of the other.
     fn commit(&self, writes: Vec<RecordWrite>) -> Answer<'_, Result<(), CommitError>>;
 
-    /// Where committed changes are announced: of records, logs and stores, by whatever process made them.
+    /// Where committed changes are announced, by whatever process made them: those of records and logs as
+    /// [`Self::commit`] says, those of a store under its id with its [`Store::changed_at`] in microseconds, which every
+    /// change moves on.
+    ///
+    /// [`Store::changed_at`]: crate::model::Store::changed_at
     fn watches(&self) -> &Arc<Watches>;
 }

@@ -19,10 +19,10 @@ use crate::id::{Epoch, KeyId, OrganizationId, StoreId, VersionId, WorkspaceId};
 use crate::key::{ApiKey, KeyHash};
 use crate::list::{Detail, MemoryEntry, MemoryQuery, Page, StoreFilter, StorePosition, VersionQuery};
 use crate::model::{Actor, Memory, Store, VersionText};
+use crate::records::Records;
 use crate::refusal::Refusal;
 use crate::text::{Name, Summary};
 use crate::time::Timestamp;
-use crate::watch::Watches;
 
 /// The answer of a storage call, some time later.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -219,8 +219,9 @@ pub struct KeyRecord {
     pub hash: KeyHash,
 }
 
-/// A back end. All lists are keysets; every id of another workspace is as good as unknown.
-pub trait Storage: Send + Sync + 'static {
+/// A back end, whose other part is [`Records`]. All lists are keysets; every id of another workspace is as good as
+/// unknown.
+pub trait Storage: Records {
     /// Carries out one change and answers once it is durable.
     fn change(&self, change: Change) -> Answer<'_, Result<Changed, Error>>;
 
@@ -350,10 +351,12 @@ pub trait Storage: Send + Sync + 'static {
     /// All workspaces, oldest first.
     fn workspace_list(&self) -> Answer<'_, Result<Vec<Workspace>, StorageError>>;
 
-    /// Removes, in small steps between other work, what has outlived its retention and what deleted stores left.
+    /// Removes, in small steps between other work, what has outlived its retention and what deleted stores and
+    /// dropped logs left.
     fn sweep(&self) -> Answer<'_, Result<Swept, StorageError>>;
 
-    /// The part of [`Self::sweep`] that removes what deleted stores left; costs nothing where there are none.
+    /// The part of [`Self::sweep`] that removes what deleted stores and dropped logs left; costs nothing where there
+    /// are none.
     fn purge(&self) -> Answer<'_, Result<Swept, StorageError>>;
 
     /// How many stores there are in all.
@@ -361,10 +364,6 @@ pub trait Storage: Send + Sync + 'static {
 
     /// Whether it can serve: one cheap read.
     fn ping(&self) -> Answer<'_, Result<(), StorageError>>;
-
-    /// Where committed changes of stores are announced, by whatever process made them: under the store's id, with
-    /// its [`Store::changed_at`] in microseconds, which every change moves on.
-    fn watches(&self) -> &Arc<Watches>;
 }
 
 /// What a sweep removed.
@@ -374,4 +373,6 @@ pub struct Swept {
     pub versions: u64,
     /// Deleted stores of which now nothing is left.
     pub stores: u64,
+    /// Dropped logs of which now nothing is left.
+    pub logs: u64,
 }

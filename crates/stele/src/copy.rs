@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
-use stele_core::dump::{Dump, Load, StorePlace, Totals, VersionRow};
+use stele_core::dump::{Dump, Load, Log, StorePlace, Totals, VersionRow};
 use stele_core::model::Store;
+use stele_core::records::span;
 use stele_core::storage::StorageError;
 use store_postgres::{PostgresDump, PostgresLoad, Url};
 use store_sqlite::{SqliteDump, SqliteLoad};
@@ -15,9 +16,10 @@ use crate::config::database;
 use crate::examine::is_whole;
 use crate::output::say;
 
-/// Rows of a page; of versions, whose contents may be large, fewer.
+/// Rows of a page; of versions, records and entries, which may be large, fewer.
 const PAGE: usize = 1_000;
 const VERSIONS: usize = 250;
+const RECORDS: usize = 250;
 
 fn dump(place: &str) -> anyhow::Result<Box<dyn Dump>> {
     if Url::looks_like(place) {
@@ -51,17 +53,17 @@ pub(crate) fn run(from: &str, to: &str) -> anyhow::Result<()> {
     ensure!(copied.totals()? == totals, "{to_shown} does not hold as much as {from_shown}");
     compare(&mut *source, &mut *copied, &bar).with_context(|| format!("{to_shown} is not a true copy"))?;
     bar.finish_and_clear();
-    let Totals { workspaces, keys, stores, memories, versions, .. } = totals;
+    let Totals { workspaces, keys, stores, memories, versions, records, entries, .. } = totals;
     say(&format!(
-        "{from_shown} -> {to_shown}: {workspaces} workspaces, {keys} keys, {stores} stores, {memories} memories and \
-         {versions} versions copied and compared"
+        "{from_shown} -> {to_shown}: {workspaces} workspaces, {keys} keys, {stores} stores, {memories} memories, \
+         {versions} versions, {records} records and {entries} log entries copied and compared"
     ));
     Ok(())
 }
 
-/// A bar over memories and versions, twice: copied and compared. Drawn only where a person looks on.
+/// A bar over memories, versions, records and entries, twice: copied and compared. Drawn only where a person looks on.
 fn progress(totals: &Totals) -> ProgressBar {
-    let bar = ProgressBar::new(2 * (totals.memories + totals.versions));
+    let bar = ProgressBar::new(2 * (totals.memories + totals.versions + totals.records + totals.entries));
     let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}, {eta} left");
     bar.set_style(style.expect("a fixed template is legal"));
     bar.enable_steady_tick(Duration::from_millis(200));
@@ -89,7 +91,56 @@ fn copy(source: &mut dyn Dump, mut target: Box<dyn Load>, bar: &ProgressBar) -> 
             copy_store(source, &mut *target, place(store), bar)?;
         }
     }
+    copy_records(source, &mut *target, bar)?;
     Ok(target.finish(installation)?)
+}
+
+fn copy_records(source: &mut dyn Dump, target: &mut dyn Load, bar: &ProgressBar) -> anyhow::Result<()> {
+    let mut after = None;
+    loop {
+        let records = source.records(after, RECORDS)?;
+        let Some(last) = records.last() else { break };
+        after = Some((last.workspace, last.kind, last.id));
+        target.records(&records)?;
+        bar.inc(records.len() as u64);
+    }
+    let mut after = None;
+    loop {
+        let logs = source.logs(after, PAGE)?;
+        let Some(last) = logs.last() else { return Ok(()) };
+        after = Some(last.place);
+        target.logs(&logs)?;
+        for log in &logs {
+            copy_entries(source, target, log, bar)?;
+        }
+    }
+}
+
+/// Refuses to copy a log of which entries are missing.
+fn copy_entries(
+    source: &mut dyn Dump,
+    target: &mut dyn Load,
+    log: &Log,
+    bar: &ProgressBar,
+) -> anyhow::Result<()> {
+    let mut last = 0;
+    loop {
+        let entries = source.entries(log.place, last, RECORDS)?;
+        let goes_on = match span(&entries) {
+            Some((first, _)) => first == last + 1,
+            None => entries.is_empty() && last == log.last,
+        };
+        if !goes_on {
+            let id = u128::from_be_bytes(log.place.1);
+            return Err(StorageError::Corrupt(format!("{id:032x}, a log with missing entries,")).into());
+        }
+        if entries.is_empty() {
+            return Ok(());
+        }
+        last += entries.len() as u64;
+        target.entries(log.place, &entries)?;
+        bar.inc(entries.len() as u64);
+    }
 }
 
 fn place(store: &Store) -> StorePlace {
@@ -161,7 +212,35 @@ fn compare(source: &mut dyn Dump, copied: &mut dyn Dump, bar: &ProgressBar) -> a
                 .with_context(|| format!("in store {}", store.id))?;
         }
     }
-    Ok(())
+    compare_records(source, copied, bar)
+}
+
+fn compare_records(source: &mut dyn Dump, copied: &mut dyn Dump, bar: &ProgressBar) -> anyhow::Result<()> {
+    let mut after = None;
+    loop {
+        let records = source.records(after, RECORDS)?;
+        same("records", &records, &copied.records(after, RECORDS)?)?;
+        let Some(last) = records.last() else { break };
+        after = Some((last.workspace, last.kind, last.id));
+        bar.inc(records.len() as u64);
+    }
+    let mut after = None;
+    loop {
+        let logs = source.logs(after, PAGE)?;
+        same("logs", &logs, &copied.logs(after, PAGE)?)?;
+        let Some(last) = logs.last() else { return Ok(()) };
+        after = Some(last.place);
+        for log in &logs {
+            let mut after = 0;
+            loop {
+                let entries = source.entries(log.place, after, RECORDS)?;
+                same("log entries", &entries, &copied.entries(log.place, after, RECORDS)?)?;
+                let Some(last) = entries.last() else { break };
+                after = last.sequence;
+                bar.inc(entries.len() as u64);
+            }
+        }
+    }
 }
 
 fn compare_store(

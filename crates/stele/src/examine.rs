@@ -24,15 +24,50 @@ pub(crate) fn is_whole(row: &VersionRow) -> bool {
     }
 }
 
-/// Compares hashes, heads and counters; returns all that is damaged.
+/// Compares hashes, heads, counters and logs; returns all that is damaged.
 pub(crate) fn examine(dump: &mut dyn Dump) -> Result<Vec<Damage>, StorageError> {
     let (mut damage, mut after) = (Vec::new(), None);
     loop {
         let stores = dump.stores(after, PAGE)?;
-        let Some(last) = stores.last() else { return Ok(damage) };
+        let Some(last) = stores.last() else { break };
         after = Some((last.workspace, last.id));
         for store in &stores {
             examine_store(dump, store, &mut damage)?;
+        }
+    }
+    examine_records(dump)?;
+    examine_logs(dump, &mut damage)?;
+    Ok(damage)
+}
+
+/// Reads every record: one that is damaged says so itself.
+fn examine_records(dump: &mut dyn Dump) -> Result<(), StorageError> {
+    let mut after = None;
+    loop {
+        let records = dump.records(after, PAGE)?;
+        let Some(last) = records.last() else { return Ok(()) };
+        after = Some((last.workspace, last.kind, last.id));
+    }
+}
+
+/// Every log must have its entries without a gap, up to the one that it ends with.
+fn examine_logs(dump: &mut dyn Dump, damage: &mut Vec<Damage>) -> Result<(), StorageError> {
+    let mut after = None;
+    loop {
+        let logs = dump.logs(after, PAGE)?;
+        let Some(last) = logs.last() else { return Ok(()) };
+        after = Some(last.place);
+        for log in &logs {
+            let (mut count, mut newest) = (0, 0);
+            loop {
+                let entries = dump.entries(log.place, newest, PAGE)?;
+                let Some(last) = entries.last() else { break };
+                count += entries.len() as u64;
+                newest = last.sequence;
+            }
+            if (count, newest) != (log.last, log.last) {
+                damage.push(Damage::Log { log: log.place.1 });
+            }
         }
     }
 }

@@ -5,11 +5,18 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use stele_core::clock::System;
+use stele_core::id::WorkspaceId;
+use stele_core::limits::Limits;
+use stele_core::list::Created;
+use stele_core::records::{Entry, EntryQuery, Kind, Order, Record, RecordQuery, RecordWrite, Records, Tag};
+use stele_core::time::Timestamp;
+use store_sqlite::{Config, SqliteStorage};
 use throwaway_postgres::{Cluster, Database};
 
 fn stele(data_dir: &Path) -> Command {
@@ -284,6 +291,78 @@ fn copy(from: &str, to: &str) -> Output {
     stele(dir().path()).args(["db", "copy", "--from", from, "--to", to]).output().expect("it runs")
 }
 
+/// Runs something on the storage of a data directory that no server holds.
+fn on_storage<T, F: Future<Output = T>>(data_dir: &Path, work: impl FnOnce(Arc<SqliteStorage>) -> F) -> T {
+    let config = Config::new(data_dir, Limits::default());
+    let storage = SqliteStorage::open(config, Arc::new(System), Arc::new(System)).expect("it opens");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let done = runtime.block_on(work(storage.clone()));
+    storage.close();
+    done
+}
+
+const KIND: Kind = Kind(7);
+
+/// Records, a log of them, and one that is dropped.
+fn fill_records(data_dir: &Path) {
+    let workspace = WorkspaceId::from_bytes([5; 16]);
+    let record = |n: u8| Record {
+        workspace,
+        kind: KIND,
+        id: [n; 16],
+        revision: 1,
+        created_at: Timestamp::from_micros(i64::from(n) / 2),
+        due_at: n.is_multiple_of(2).then_some(Timestamp::from_micros(-1)),
+        key: n.is_multiple_of(3).then_some([n; 32]),
+        tags: (0..n % 4).map(|name| Tag { name: name.into(), value: vec![n; usize::from(name)] }).collect(),
+        body: vec![n; usize::from(n) * 50].into(),
+    };
+    let entry = |sequence: u64| Entry {
+        sequence,
+        id: [sequence as u8; 16],
+        at: Timestamp::from_micros(7),
+        kind: "user.message".into(),
+        body: "words".into(),
+    };
+    let append = |log: u8| {
+        let entries = (1..=600).map(entry).collect();
+        RecordWrite::Append { workspace, log: [log; 16], entries }
+    };
+    let mut writes: Vec<_> = (1..=255).map(|n| RecordWrite::Put(record(n))).collect();
+    writes.push(RecordWrite::Put(Record { revision: 2, ..record(9) }));
+    writes.extend([append(1), append(2), append(3), RecordWrite::DropLog { workspace, log: [2; 16] }]);
+    on_storage(data_dir, |storage| async move { storage.commit(writes).await.expect("it is written") });
+}
+
+/// All records, and the log, as the port tells them.
+fn all_records(data_dir: &Path) -> (Vec<Record>, Vec<Record>, Vec<Entry>) {
+    on_storage(data_dir, |storage| async move {
+        let workspace = WorkspaceId::from_bytes([5; 16]);
+        let mut query = RecordQuery {
+            workspace,
+            kind: KIND,
+            tag: None,
+            created: Created::default(),
+            order: Order::OldestFirst,
+            after: None,
+            limit: 1_000,
+        };
+        let all = storage.record_list(query.clone()).await.expect("a list").items;
+        query.tag = Some(Tag { name: 0, value: Vec::new() });
+        let tagged = storage.record_list(query).await.expect("a list").items;
+        let log = EntryQuery {
+            workspace,
+            log: [1; 16],
+            kinds: vec!["user.message".into()],
+            at: Created::default(),
+            order: Order::OldestFirst,
+            after: None,
+            limit: 1_000,
+        };
+        (all, tagged, storage.entries(log).await.expect("a log").items)
+    })
+}
+
 #[test]
 fn everything_is_copied_to_postgres_and_back_and_looks_the_same() {
     let (first, postgres, back) = (dir(), Cluster::shared().empty(""), dir());
@@ -294,6 +373,9 @@ fn everything_is_copied_to_postgres_and_back_and_looks_the_same() {
     let in_use = copy(first.path().to_str().expect("a path"), &postgres.url());
     assert!(!in_use.status.success() && words(&in_use).contains("in use"), "{}", words(&in_use));
     drop(server);
+    fill_records(first.path());
+    let records = all_records(first.path());
+    assert_eq!((records.0.len(), records.1.len(), records.2.len()), (255, 192, 600));
     let forth = copy(first.path().to_str().expect("a path"), &postgres.url());
     assert!(forth.status.success(), "{}", words(&forth));
     let server = Server::start(dir().path(), Some(&postgres.url()));
@@ -307,8 +389,15 @@ fn everything_is_copied_to_postgres_and_back_and_looks_the_same() {
     assert_eq!(everything(&server, &key), before);
     server.post(&key, "/v1/memory_stores", &json!({"name": "it goes on"}));
     drop(server);
+    assert_eq!(all_records(back.path()), records);
     let check = stele(back.path()).args(["db", "check"]).output().expect("it runs");
     assert!(check.status.success(), "{}", words(&check));
+    postgres.sql("DELETE FROM stele.entries WHERE sequence = 300");
+    let check = stele(dir().path()).args(["db", "check", "--database-url", &postgres.url()]).output();
+    let check = check.expect("it runs");
+    assert!(!check.status.success() && words(&check).contains("entries are missing"), "{}", words(&check));
+    let refused = copy(&postgres.url(), dir().path().to_str().expect("a path"));
+    assert!(!refused.status.success() && words(&refused).contains("damaged"), "{}", words(&refused));
 }
 
 #[test]

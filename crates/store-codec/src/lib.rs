@@ -8,6 +8,10 @@ use stele_core::hash::Sha256;
 use stele_core::text::Content;
 use zstd::bulk::{Compressor, Decompressor};
 
+mod tags;
+
+pub use tags::{decode_tags, encode_tags};
+
 /// Whether contents are compressed at rest. `Off` lets an operator search the files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {

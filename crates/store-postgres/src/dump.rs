@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use stele_core::dump::{Dump, StorePlace, Stored, Totals, VersionRow};
+use stele_core::dump::{Dump, Log, LogPlace, StorePlace, Stored, Totals, VersionRow};
 use stele_core::hash::Sha256;
 use stele_core::id::{KeyId, MemoryId, StoreId, WorkspaceId};
 use stele_core::key::KeyHash;
 use stele_core::model::{Mark, Memory, Store};
+use stele_core::records::{Entry, Kind, Record, RecordId};
 use stele_core::storage::{Installation, KeyRecord, StorageError, Workspace};
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::types::ToSql;
@@ -18,7 +19,7 @@ use crate::fault::Fault;
 use crate::marks;
 use crate::migrate;
 use crate::open::{OpenError, reach};
-use crate::rows::{self, Col, Cursor, signed};
+use crate::rows::{self, AnyId, Col, Cursor, signed};
 use crate::url::Url;
 
 /// A connection, waited for on this thread.
@@ -87,7 +88,10 @@ impl Dump for PostgresDump {
         let sql = format!(
             "SELECT (SELECT count(*) FROM workspaces), (SELECT count(*) FROM api_keys), \
              (SELECT count(*) FROM stores WHERE deleted_at IS NULL), (SELECT count(*) FROM memories {live}), \
-             (SELECT count(*) FROM versions {live}), (SELECT count(*) FROM marks {live})"
+             (SELECT count(*) FROM versions {live}), (SELECT count(*) FROM marks {live}), \
+             (SELECT count(*) FROM records), \
+             (SELECT count(*) FROM entries e JOIN logs l ON l.workspace = e.workspace AND l.id = e.log \
+             AND NOT l.dropped)"
         );
         let rows = self.session.query(&sql, &[])?;
         let c = &mut Cursor::new(rows.first().expect("counts are one row"));
@@ -98,6 +102,8 @@ impl Dump for PostgresDump {
             memories: c.number()?,
             versions: c.number()?,
             marks: c.number()?,
+            records: c.number()?,
+            entries: c.number()?,
         })
     }
 
@@ -197,5 +203,45 @@ impl Dump for PostgresDump {
         let rows = self.session.query(sql, &[&workspace, &store, &Col(after), &signed(limit as u64)])?;
         let read = |row: &Row| rows::memory(&mut Cursor::new(row), place.1);
         Ok(rows.iter().map(read).collect::<Result<_, _>>()?)
+    }
+
+    fn records(
+        &mut self,
+        after: Option<(WorkspaceId, Kind, RecordId)>,
+        limit: usize,
+    ) -> Result<Vec<Record>, StorageError> {
+        let (workspace, kind, id) = after.unwrap_or((WorkspaceId::from_bytes(NOTHING), Kind(0), NOTHING));
+        let sql = concat!(
+            "SELECT ",
+            record_columns!(),
+            " FROM records r WHERE (r.workspace, r.kind, r.id) > ($1, $2, $3) \
+             ORDER BY r.workspace, r.kind, r.id LIMIT $4"
+        );
+        let (kind, id, limit) = (i32::from(kind.0), Col(AnyId(id)), signed(limit as u64));
+        let found = self.session.query(sql, &[&Col(workspace), &kind, &id, &limit])?;
+        Ok(found.iter().map(rows::record).collect::<Result<_, _>>()?)
+    }
+
+    fn logs(&mut self, after: Option<LogPlace>, limit: usize) -> Result<Vec<Log>, StorageError> {
+        let (workspace, id) = after.unwrap_or((WorkspaceId::from_bytes(NOTHING), NOTHING));
+        let sql = "SELECT workspace, id, last FROM logs WHERE NOT dropped AND (workspace, id) > ($1, $2) \
+                   ORDER BY workspace, id LIMIT $3";
+        let found = self.session.query(sql, &[&Col(workspace), &Col(AnyId(id)), &signed(limit as u64)])?;
+        let read = |row: &Row| -> Result<_, Fault> {
+            let c = &mut Cursor::new(row);
+            Ok(Log { place: (c.col()?, c.col::<AnyId>()?.0), last: c.number()? })
+        };
+        Ok(found.iter().map(read).collect::<Result<_, _>>()?)
+    }
+
+    fn entries(&mut self, place: LogPlace, after: u64, limit: usize) -> Result<Vec<Entry>, StorageError> {
+        let sql = concat!(
+            "SELECT ",
+            entry_columns!(),
+            " FROM entries e WHERE e.workspace = $1 AND e.log = $2 AND e.sequence > $3 ORDER BY e.sequence LIMIT $4"
+        );
+        let (workspace, log) = (Col(place.0), Col(AnyId(place.1)));
+        let found = self.session.query(sql, &[&workspace, &log, &signed(after), &signed(limit as u64)])?;
+        Ok(found.iter().map(rows::entry).collect::<Result<_, _>>()?)
     }
 }

@@ -1,13 +1,15 @@
 //! Filling an empty database from elsewhere, by COPY, in one transaction: it is there whole, or nothing of it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::pin::pin;
 
 use stele_core::access::Grant;
-use stele_core::dump::{Load, StorePlace, VersionRow};
+use stele_core::dump::{Load, Log, LogPlace, StorePlace, VersionRow};
 use stele_core::id::VersionId;
 use stele_core::model::{Mark, Memory, Store};
+use stele_core::records::{Entry, Record};
 use stele_core::storage::{Installation, KeyRecord, StorageError, Workspace};
+use store_codec::encode_tags;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::{ToSql, Type};
 
@@ -16,7 +18,7 @@ use crate::fault::Fault;
 use crate::marks::kind_columns;
 use crate::migrate;
 use crate::open::OpenError;
-use crate::rows::{Col, actor_columns, metadata_column, operation_number, origin_number, signed};
+use crate::rows::{AnyId, Col, actor_columns, metadata_column, operation_number, origin_number, signed};
 use crate::url::Url;
 
 /// A database to be filled.
@@ -260,6 +262,66 @@ impl Load for PostgresLoad {
         self.copy(into, &types, columns)
     }
 
+    fn records(&mut self, rows: &[Record]) -> Result<(), StorageError> {
+        let (id, int, big, bytes) = (Type::UUID, Type::INT4, Type::INT8, Type::BYTEA);
+        let types = [&id, &int, &id, &big, &big, &big, &bytes, &bytes, &bytes].map(Clone::clone);
+        let columns = rows.iter().map(|record| {
+            Ok(columns![
+                Col(record.workspace),
+                i32::from(record.kind.0),
+                Col(AnyId(record.id)),
+                signed(record.revision),
+                record.created_at.as_micros(),
+                record.due_at.map(|at| at.as_micros()),
+                record.key.map(|key| key.to_vec()),
+                encode_tags(&record.tags),
+                record.body.to_vec(),
+            ])
+        });
+        let into = "records (workspace, kind, id, revision, created_at, due_at, key, tags, body)";
+        self.copy(into, &types, columns)?;
+        let types = [&id, &int, &id, &int, &bytes, &big].map(Clone::clone);
+        let columns = rows.iter().flat_map(|record| {
+            let each_once: BTreeSet<_> = record.tags.iter().collect();
+            each_once.into_iter().map(|tag| {
+                Ok(columns![
+                    Col(record.workspace),
+                    i32::from(record.kind.0),
+                    Col(AnyId(record.id)),
+                    i32::from(tag.name),
+                    tag.value.clone(),
+                    record.created_at.as_micros(),
+                ])
+            })
+        });
+        self.copy("record_tags (workspace, kind, id, name, value, created_at)", &types, columns)
+    }
+
+    fn logs(&mut self, rows: &[Log]) -> Result<(), StorageError> {
+        let types = [Type::UUID, Type::UUID, Type::INT8];
+        let columns = rows.iter().map(|log| {
+            let (workspace, id) = log.place;
+            Ok(columns![Col(workspace), Col(AnyId(id)), signed(log.last)])
+        });
+        self.copy("logs (workspace, id, last)", &types, columns)
+    }
+
+    fn entries(&mut self, (workspace, log): LogPlace, rows: &[Entry]) -> Result<(), StorageError> {
+        let types = [Type::UUID, Type::UUID, Type::INT8, Type::UUID, Type::INT8, Type::TEXT, Type::BYTEA];
+        let columns = rows.iter().map(|entry| {
+            Ok(columns![
+                Col(workspace),
+                Col(AnyId(log)),
+                signed(entry.sequence),
+                Col(AnyId(entry.id)),
+                entry.at.as_micros(),
+                entry.kind.clone(),
+                entry.body.to_vec(),
+            ])
+        });
+        self.copy("entries (workspace, log, sequence, id, at, kind, body)", &types, columns)
+    }
+
     fn finish(self: Box<Self>, installation: Installation) -> Result<(), StorageError> {
         let statement =
             "INSERT INTO installation (one, organization, first_workspace, epoch) VALUES (1, $1, $2, $3)";
@@ -269,7 +331,9 @@ impl Load for PostgresLoad {
             async { self.session.client.execute(statement, &[&organization, &first, &epoch]).await };
         self.session.runtime.block_on(inserting).map_err(Fault::from)?;
         // Plans made from now on know how much there is.
-        self.session.run("COMMIT; ANALYZE workspaces, api_keys, stores, memories, versions, marks")?;
+        let analyze = "ANALYZE workspaces, api_keys, stores, memories, versions, marks, records, record_tags, \
+                       logs, entries";
+        self.session.run(&format!("COMMIT; {analyze}"))?;
         Ok(())
     }
 }

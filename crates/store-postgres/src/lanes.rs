@@ -1,13 +1,14 @@
-//! Commands wait in line by store; those that wait together share a transaction. DESIGN 5.
+//! Commands wait in line by store; those that wait together share a transaction. Commits of records wait in lines of
+//! their own, one behind the other. DESIGN 5.
 //!
-//! Each store with waiting commands has one task, so that a process never waits for itself at a store's row. Tasks
+//! Each line with waiting jobs has one task, so that a process never waits for itself at a store's row. Tasks
 //! outlive the requests that they answer: a caller that goes away leaves no transaction half done.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use stele_core::id::{StoreId, WorkspaceId};
+use stele_core::id::WorkspaceId;
 use stele_core::refusal::Refusal;
 use stele_core::storage::{Changed, ChangedAll, Error, StorageError};
 use tokio::sync::oneshot;
@@ -26,16 +27,19 @@ const REPEATS: u32 = 8;
 /// How many dead connections one transaction may meet before its first statement gets through.
 pub(crate) const RECONNECTS: u32 = 3;
 
-type Place = (WorkspaceId, StoreId);
+/// A store, or the record or log that a commit writes first.
+pub(crate) type Place = (WorkspaceId, [u8; 16]);
 type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
 /// A command that waits, with the one who waits for it.
-struct One {
+pub(crate) struct One {
     prepared: Prepared,
     reply: Reply<Changed>,
 }
 
-enum Job {
+/// What waits for a store.
+pub(crate) enum Job {
+    /// A command, which those behind it may join.
     One(One),
     /// A changeset has a transaction of its own.
     All(PreparedAll, Reply<ChangedAll>),
@@ -47,24 +51,29 @@ enum Turn {
     Alone(PreparedAll, Reply<ChangedAll>),
 }
 
-#[derive(Default)]
-struct Waiting {
-    lanes: HashMap<Place, VecDeque<Job>>,
+struct Waiting<J> {
+    lanes: HashMap<Place, VecDeque<J>>,
     count: usize,
     of_workspace: HashMap<WorkspaceId, usize>,
     closed: bool,
 }
 
 /// All lines.
-#[derive(Default)]
-pub(crate) struct Lanes {
-    waiting: Mutex<Waiting>,
+pub(crate) struct Lanes<J> {
+    waiting: Mutex<Waiting<J>>,
 }
 
-impl Lanes {
+impl<J> Default for Lanes<J> {
+    fn default() -> Self {
+        let (lanes, of_workspace) = (HashMap::new(), HashMap::new());
+        Self { waiting: Mutex::new(Waiting { lanes, count: 0, of_workspace, closed: false }) }
+    }
+}
+
+impl Lanes<Job> {
     /// Carries out a change when its turn comes.
     pub(crate) async fn change(&self, shared: &Arc<Shared>, prepared: Prepared) -> Result<Changed, Error> {
-        let place = (prepared.change.workspace, prepared.change.store);
+        let place = (prepared.change.workspace, *prepared.change.store.as_bytes());
         let (reply, answer) = oneshot::channel();
         self.queue(shared, place, Job::One(One { prepared, reply }))?;
         answer.await.map_err(|_| StorageError::Unavailable(None))?
@@ -76,7 +85,7 @@ impl Lanes {
         shared: &Arc<Shared>,
         prepared: PreparedAll,
     ) -> Result<ChangedAll, Error> {
-        let place = (prepared.change.workspace, prepared.change.store);
+        let place = (prepared.change.workspace, *prepared.change.store.as_bytes());
         let (reply, answer) = oneshot::channel();
         self.queue(shared, place, Job::All(prepared, reply))?;
         answer.await.map_err(|_| StorageError::Unavailable(None))?
@@ -90,68 +99,18 @@ impl Lanes {
         Ok(())
     }
 
-    /// Lets a job wait; true if its store needs a task.
-    fn push(&self, place: Place, job: Job) -> Result<bool, StorageError> {
-        let mut waiting = self.waiting.lock().expect("no panic under the lock");
-        if waiting.closed {
-            return Err(StorageError::Unavailable(None));
-        }
-        let of_workspace = waiting.of_workspace.get(&place.0).copied().unwrap_or(0);
-        if waiting.count >= MOST || of_workspace >= MOST_OF_ONE {
-            return Err(StorageError::Overloaded);
-        }
-        waiting.count += 1;
-        *waiting.of_workspace.entry(place.0).or_default() += 1;
-        let idle = !waiting.lanes.contains_key(&place);
-        waiting.lanes.entry(place).or_default().push_back(job);
-        Ok(idle)
-    }
-
     /// The next jobs of a store; `None` ends its task.
-    fn take(&self, place: Place) -> Option<Turn> {
-        let mut waiting = self.waiting.lock().expect("no panic under the lock");
-        let lane = waiting.lanes.get_mut(&place)?;
-        let mut together = Vec::new();
-        let mut alone = None;
-        while together.len() < BATCH {
-            match lane.pop_front() {
-                Some(Job::One(one)) => together.push(one),
-                Some(Job::All(prepared, reply)) if together.is_empty() => {
-                    alone = Some((prepared, reply));
-                    break;
-                }
-                Some(later) => {
-                    lane.push_front(later);
-                    break;
-                }
-                None => break,
+    fn turn(&self, place: Place) -> Option<Turn> {
+        let jobs =
+            self.take_while(place, BATCH, |first, next| matches!((first, next), (Job::One(_), Job::One(_))))?;
+        let mut together = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            match job {
+                Job::One(one) => together.push(one),
+                Job::All(prepared, reply) => return Some(Turn::Alone(prepared, reply)),
             }
         }
-        let taken = together.len() + usize::from(alone.is_some());
-        if taken == 0 {
-            waiting.lanes.remove(&place);
-            return None;
-        }
-        waiting.count -= taken;
-        let of_workspace = waiting.of_workspace.get_mut(&place.0).expect("jobs of a workspace are counted");
-        *of_workspace -= taken;
-        if *of_workspace == 0 {
-            waiting.of_workspace.remove(&place.0);
-        }
-        Some(match alone {
-            Some((prepared, reply)) => Turn::Alone(prepared, reply),
-            None => Turn::Together(together),
-        })
-    }
-
-    /// Takes no more jobs; what waits is still carried out.
-    pub(crate) fn close(&self) {
-        self.waiting.lock().expect("no panic under the lock").closed = true;
-    }
-
-    /// What waits for a store is let down: its task has panicked.
-    fn abandon(&self, place: Place) {
-        while self.take(place).is_some() {}
+        Some(Turn::Together(together))
     }
 
     async fn work(&self, place: Place, shared: &Shared) {
@@ -159,7 +118,7 @@ impl Lanes {
         loop {
             // The connection first: what arrives while it is waited for comes along.
             let lent = shared.pool.lend().await;
-            let Some(turn) = self.take(place) else { return };
+            let Some(turn) = self.turn(place) else { return };
             // A caller that went away needs no answer.
             match (turn, lent) {
                 (Turn::Together(jobs), Ok(lent)) => {
@@ -185,13 +144,66 @@ impl Lanes {
     }
 }
 
-/// The end of a store's task.
-struct End<'a> {
-    lanes: &'a Lanes,
-    place: Place,
+impl<J> Lanes<J> {
+    /// Lets a job wait; true if its line needs a task.
+    pub(crate) fn push(&self, place: Place, job: J) -> Result<bool, StorageError> {
+        let mut waiting = self.waiting.lock().expect("no panic under the lock");
+        if waiting.closed {
+            return Err(StorageError::Unavailable(None));
+        }
+        let of_workspace = waiting.of_workspace.get(&place.0).copied().unwrap_or(0);
+        if waiting.count >= MOST || of_workspace >= MOST_OF_ONE {
+            return Err(StorageError::Overloaded);
+        }
+        waiting.count += 1;
+        *waiting.of_workspace.entry(place.0).or_default() += 1;
+        let idle = !waiting.lanes.contains_key(&place);
+        waiting.lanes.entry(place).or_default().push_back(job);
+        Ok(idle)
+    }
+
+    /// The next job of a line; `None` ends its task.
+    pub(crate) fn take(&self, place: Place) -> Option<J> {
+        self.take_while(place, 1, |_, _| false)?.pop()
+    }
+
+    /// The next job of a line and those behind it that may share its turn; `None` ends the line's task.
+    fn take_while(&self, place: Place, most: usize, joins: impl Fn(&J, &J) -> bool) -> Option<Vec<J>> {
+        let mut waiting = self.waiting.lock().expect("no panic under the lock");
+        let lane = waiting.lanes.get_mut(&place)?;
+        let Some(first) = lane.front() else {
+            waiting.lanes.remove(&place);
+            return None;
+        };
+        let joining = lane.iter().skip(1).take(most - 1).take_while(|next| joins(first, next)).count();
+        let jobs: Vec<J> = lane.drain(..=joining).collect();
+        waiting.count -= jobs.len();
+        let of_workspace = waiting.of_workspace.get_mut(&place.0).expect("jobs of a workspace are counted");
+        *of_workspace -= jobs.len();
+        if *of_workspace == 0 {
+            waiting.of_workspace.remove(&place.0);
+        }
+        Some(jobs)
+    }
+
+    /// Takes no more jobs; what waits is still carried out.
+    pub(crate) fn close(&self) {
+        self.waiting.lock().expect("no panic under the lock").closed = true;
+    }
+
+    /// What waits in a line is let down: its task has panicked.
+    fn abandon(&self, place: Place) {
+        while self.take(place).is_some() {}
+    }
 }
 
-impl Drop for End<'_> {
+/// The end of a line's task.
+pub(crate) struct End<'a, J> {
+    pub(crate) lanes: &'a Lanes<J>,
+    pub(crate) place: Place,
+}
+
+impl<J> Drop for End<'_, J> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.lanes.abandon(self.place);
@@ -269,30 +281,15 @@ impl Shared {
         mut lent: Option<crate::pool::Lent>,
         commands: &Batch<'_>,
     ) -> Result<Answers, Fault> {
-        let (mut victim, mut lost) = (0, 0);
+        let mut repeats = Repeats::default();
         loop {
             let mut connection = match lent.take() {
                 Some(lent) => lent,
                 None => self.pool.lend().await?,
             };
-            let broken = match self.attempt(&mut connection, commands).await {
+            match self.attempt(&mut connection, commands).await {
                 Ok(answers) => return Ok(answers),
-                Err(broken) => broken,
-            };
-            if broken.fault.is_lost() {
-                drop(connection);
-                if broken.committing || lost == RECONNECTS {
-                    return Err(broken.fault);
-                }
-                lost += 1;
-            } else {
-                self.roll_back(connection).await;
-                if !broken.fault.is_conflict() || victim == REPEATS {
-                    return Err(broken.fault);
-                }
-                victim += 1;
-                let pause = self.random.bits() % (1 << victim.min(6));
-                tokio::time::sleep(Duration::from_millis(pause)).await;
+                Err(broken) => repeats.after(broken, connection, self).await?,
             }
         }
     }
@@ -310,7 +307,7 @@ impl Shared {
         };
         connection.clean();
         if let Some(at) = committed.changed_at {
-            self.announcer.announce(*commands.store().as_bytes(), at.as_micros().unsigned_abs());
+            self.announce(&[(*commands.store().as_bytes(), at.as_micros().unsigned_abs())]);
         }
         Ok(committed.answers)
     }
@@ -321,6 +318,41 @@ impl Shared {
         if let Ok(Ok(())) = tokio::time::timeout(self.patience, ended).await {
             connection.clean();
         }
+    }
+}
+
+/// How often a transaction was run again.
+#[derive(Default)]
+pub(crate) struct Repeats {
+    victim: u32,
+    lost: u32,
+}
+
+impl Repeats {
+    /// Gives up the connection of a transaction that broke, and comes back when it may be run again; with the fault
+    /// where it may not.
+    pub(crate) async fn after(
+        &mut self,
+        broken: Broken,
+        connection: crate::pool::Lent,
+        shared: &Shared,
+    ) -> Result<(), Fault> {
+        if broken.fault.is_lost() {
+            drop(connection);
+            if broken.committing || self.lost == RECONNECTS {
+                return Err(broken.fault);
+            }
+            self.lost += 1;
+        } else {
+            shared.roll_back(connection).await;
+            if !broken.fault.is_conflict() || self.victim == REPEATS {
+                return Err(broken.fault);
+            }
+            self.victim += 1;
+            let pause = shared.random.bits() % (1 << self.victim.min(6));
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+        }
+        Ok(())
     }
 }
 

@@ -11,8 +11,11 @@ use crate::open::{OpenError, reach};
 use crate::url::Url;
 
 /// All migrations, oldest first; the number is the place in this list, from 1.
-const MIGRATIONS: &[&str] =
-    &[include_str!("../migrations/0001_start.sql"), include_str!("../migrations/0002_feed.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001_start.sql"),
+    include_str!("../migrations/0002_feed.sql"),
+    include_str!("../migrations/0003_records.sql"),
+];
 
 /// The advisory lock of whoever migrates: "stele" in ASCII.
 const LOCK: i64 = 0x0073_7465_6c65;

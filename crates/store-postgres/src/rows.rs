@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use stele_core::access::{Grant, Permissions, Role};
 use stele_core::hash::Sha256;
 use stele_core::id::{
@@ -12,9 +12,11 @@ use stele_core::id::{
 use stele_core::key::{ApiKey, Contract};
 use stele_core::model::{Actor, Counters, Memory, Operation, Origin, Recorded, Redaction, Store, Version};
 use stele_core::path::MemoryPath;
+use stele_core::records::{Entry, Kind, Record};
 use stele_core::storage::Workspace;
 use stele_core::text::{Description, Metadata, Name, Summary};
 use stele_core::time::Timestamp;
+use store_codec::decode_tags;
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
@@ -268,5 +270,39 @@ pub(crate) fn api_key(row: &Row) -> Result<ApiKey, Fault> {
         created_at: c.time()?,
         expires_at: c.maybe_time()?,
         revoked_at: c.maybe_time()?,
+    })
+}
+
+/// A record in the columns of `record_columns!`.
+pub(crate) fn record(row: &Row) -> Result<Record, Fault> {
+    let c = &mut Cursor::new(row);
+    let (workspace, kind, id) = (c.col()?, kind(c.take()?)?, c.col::<AnyId>()?.0);
+    Ok(Record {
+        workspace,
+        kind,
+        id,
+        revision: c.number()?,
+        created_at: c.time()?,
+        due_at: c.maybe_time()?,
+        key: c.maybe::<Sha256>()?.map(|hash| *hash.as_bytes()),
+        tags: decode_tags(c.take()?)
+            .ok_or_else(|| Fault::Damaged(format!("of kind {}, in its tags", kind.0)))?,
+        body: Bytes::copy_from_slice(c.take()?),
+    })
+}
+
+fn kind(number: i32) -> Result<Kind, Fault> {
+    u16::try_from(number).map(Kind).map_err(|_| Fault::Damaged(format!("with kind {number}")))
+}
+
+/// An entry in the columns of `entry_columns!`.
+pub(crate) fn entry(row: &Row) -> Result<Entry, Fault> {
+    let c = &mut Cursor::new(row);
+    Ok(Entry {
+        sequence: c.number()?,
+        id: c.col::<AnyId>()?.0,
+        at: c.time()?,
+        kind: c.take()?,
+        body: Bytes::copy_from_slice(c.take()?),
     })
 }

@@ -13,6 +13,7 @@ use stele_core::list::{Detail, Page, VersionQuery};
 use stele_core::model::{Actor, VersionText};
 use stele_core::storage::{At, InStore, KnownBodies, MemoryRead, MemoryRef, StorageError};
 use stele_core::text::{Content, Reason};
+use stele_core::watch::Topic;
 use store_codec::{Compression, LARGE_BYTES, encode};
 use tokio::sync::Mutex;
 use tokio_util::task::TaskTracker;
@@ -21,10 +22,11 @@ use crate::announce::Announcer;
 use crate::batch::{BEGIN, Contents};
 use crate::connect::Connected;
 use crate::fault::Fault;
-use crate::lanes::{Lanes, RECONNECTS};
+use crate::lanes::{Job, Lanes, RECONNECTS};
 use crate::points::Points;
 use crate::pool::{Lent, Pool};
 use crate::reads::{self, Stretch};
+use crate::record_writes::Commit;
 
 /// What requests and their tasks share.
 pub(crate) struct Shared {
@@ -36,7 +38,8 @@ pub(crate) struct Shared {
     pub(crate) pool: Pool,
     pub(crate) points: Points,
     pub(crate) lists: Points,
-    pub(crate) lanes: Lanes,
+    pub(crate) lanes: Lanes<Job>,
+    pub(crate) commits: Lanes<Commit>,
     pub(crate) tracker: TaskTracker,
     pub(crate) sweeping: Mutex<()>,
     /// How this process is known to the others.
@@ -63,6 +66,13 @@ impl Tx {
 }
 
 impl Shared {
+    /// Tells of what was committed: the waiters of this process and, soon, of the others.
+    pub(crate) fn announce(&self, news: &[(Topic, u64)]) {
+        for (topic, position) in news {
+            self.announcer.announce(*topic, *position);
+        }
+    }
+
     /// Begins a transaction, on another connection if one turns out to be dead.
     pub(crate) async fn begin(&self) -> Result<Tx, Fault> {
         let mut lost = 0;

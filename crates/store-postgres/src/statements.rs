@@ -76,6 +76,82 @@ macro_rules! store_list {
     };
 }
 
+/// Columns that `rows::record` reads.
+macro_rules! record_columns {
+    () => {
+        "r.workspace, r.kind, r.id, r.revision, r.created_at, r.due_at, r.key, r.tags, r.body"
+    };
+}
+
+/// Columns that `rows::entry` reads.
+macro_rules! entry_columns {
+    () => {
+        "e.sequence, e.id, e.at, e.kind, e.body"
+    };
+}
+
+/// Records of a kind $2 by creation. $3 and $4 the time, $5 and $6 where to begin, $7 how many, $8 and $9 a tag.
+macro_rules! record_list {
+    ($comes:literal, $direction:literal) => {
+        concat!(
+            "SELECT ",
+            record_columns!(),
+            " FROM records r WHERE r.workspace = $1 AND r.kind = $2 \
+             AND r.created_at BETWEEN $3 AND $4 AND (r.created_at, r.id) ",
+            $comes,
+            " ($5, $6) \
+             ORDER BY r.created_at ",
+            $direction,
+            ", r.id ",
+            $direction,
+            " LIMIT $7"
+        )
+    };
+    (tag $comes:literal, $direction:literal) => {
+        concat!(
+            "SELECT ",
+            record_columns!(),
+            " FROM (SELECT t.id FROM record_tags t WHERE t.workspace = $1 \
+             AND t.kind = $2 AND t.created_at BETWEEN $3 AND $4 AND (t.created_at, t.id) ",
+            $comes,
+            " ($5, $6) \
+             AND t.name = $8 AND t.value = $9 ORDER BY t.created_at ",
+            $direction,
+            ", t.id ",
+            $direction,
+            " LIMIT $7) t \
+             JOIN records r ON r.workspace = $1 AND r.kind = $2 AND r.id = t.id \
+             ORDER BY r.created_at ",
+            $direction,
+            ", r.id ",
+            $direction
+        )
+    };
+}
+
+/// Entries of the log $2. $3 and $4 the time, $5 where to begin, $6 how many, $7 of which kinds.
+macro_rules! entry_list {
+    ($comes:literal, $direction:literal) => {
+        concat!(
+            "SELECT ", entry_columns!(), " FROM entries e WHERE e.workspace = $1 AND e.log = $2 \
+             AND e.at BETWEEN $3 AND $4 AND e.sequence ", $comes, " $5 \
+             AND EXISTS (SELECT 1 FROM logs l WHERE l.workspace = $1 AND l.id = $2 AND NOT l.dropped) \
+             ORDER BY e.sequence ", $direction, " LIMIT $6"
+        )
+    };
+    // Each kind by its own index: one that is rare in a long log is found at once.
+    (kinds $comes:literal, $direction:literal) => {
+        concat!(
+            "SELECT ", entry_columns!(), " FROM (SELECT DISTINCT kind FROM unnest($7::text[]) kind) k \
+             CROSS JOIN LATERAL (SELECT * FROM entries e WHERE e.workspace = $1 AND e.log = $2 AND e.kind = k.kind \
+             AND e.at BETWEEN $3 AND $4 AND e.sequence ", $comes, " $5 \
+             ORDER BY e.sequence ", $direction, " LIMIT $6) e \
+             WHERE EXISTS (SELECT 1 FROM logs l WHERE l.workspace = $1 AND l.id = $2 AND NOT l.dropped) \
+             ORDER BY e.sequence ", $direction, " LIMIT $6"
+        )
+    };
+}
+
 macro_rules! statements {
     ($($name:ident: $sql:expr,)*) => {
         /// The statements of one connection.
@@ -334,4 +410,55 @@ statements! {
         "DELETE FROM marks WHERE workspace = $1 AND store = $2 AND sequence = ANY (ARRAY(\
          SELECT sequence FROM marks WHERE workspace = $1 AND store = $2 AND kind <> 3 ORDER BY sequence LIMIT $3))",
     purge_store: "DELETE FROM stores WHERE workspace = $1 AND id = $2 AND deleted_at IS NOT NULL",
+    // Records.
+    record: concat!(
+        "SELECT ", record_columns!(), " FROM records r WHERE r.workspace = $1 AND r.kind = $2 AND r.id = $3"
+    ),
+    record_many: concat!(
+        "SELECT ", record_columns!(), " FROM unnest($3::uuid[]) WITH ORDINALITY w (id, place) \
+         JOIN records r ON r.workspace = $1 AND r.kind = $2 AND r.id = w.id ORDER BY w.place"
+    ),
+    record_by_key: concat!("SELECT ", record_columns!(), " FROM records r WHERE r.kind = $1 AND r.key = $2"),
+    record_due: concat!(
+        "SELECT ", record_columns!(), " FROM records r WHERE r.kind = $1 AND r.due_at <= $2 \
+         ORDER BY r.due_at, r.workspace, r.id LIMIT $3"
+    ),
+    records_newest: record_list!("<", "DESC"),
+    records_oldest: record_list!(">", "ASC"),
+    tagged_newest: record_list!(tag "<", "DESC"),
+    tagged_oldest: record_list!(tag ">", "ASC"),
+    entries_newest: entry_list!("<", "DESC"),
+    entries_oldest: entry_list!(">", "ASC"),
+    kinds_newest: entry_list!(kinds "<", "DESC"),
+    kinds_oldest: entry_list!(kinds ">", "ASC"),
+    lock_record: "SELECT 1 FROM records WHERE workspace = $1 AND kind = $2 AND id = $3 FOR UPDATE",
+    lock_log: "SELECT 1 FROM logs WHERE workspace = $1 AND id = $2 FOR UPDATE",
+    insert_record:
+        "INSERT INTO records (workspace, kind, id, revision, created_at, due_at, key, tags, body) \
+         VALUES ($1, $2, $3, 1, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
+    update_record:
+        "UPDATE records SET revision = $4::bigint, due_at = $5, key = $6, tags = $7, body = $8 \
+         WHERE workspace = $1 AND kind = $2 AND id = $3 AND revision = $4::bigint - 1",
+    delete_record: "DELETE FROM records WHERE workspace = $1 AND kind = $2 AND id = $3 AND revision = $4",
+    // All tags of a record but these.
+    remove_tags:
+        "DELETE FROM record_tags t WHERE t.workspace = $1 AND t.kind = $2 AND t.id = $3 AND NOT EXISTS (\
+         SELECT 1 FROM unnest($4::int[], $5::bytea[]) w (name, value) WHERE w.name = t.name AND w.value = t.value)",
+    insert_tags:
+        "INSERT INTO record_tags (workspace, kind, id, name, value, created_at) \
+         SELECT r.workspace, r.kind, r.id, w.name, w.value, r.created_at FROM records r \
+         CROSS JOIN unnest($4::int[], $5::bytea[]) w (name, value) \
+         WHERE r.workspace = $1 AND r.kind = $2 AND r.id = $3 ON CONFLICT DO NOTHING",
+    insert_log: "INSERT INTO logs (workspace, id, last) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+    // A log that ends with $4.
+    extend_log: "UPDATE logs SET last = $3 WHERE workspace = $1 AND id = $2 AND last = $4 AND NOT dropped",
+    insert_entries:
+        "INSERT INTO entries (workspace, log, sequence, id, at, kind, body) SELECT $1, $2, w.* \
+         FROM unnest($3::bigint[], $4::uuid[], $5::bigint[], $6::text[], $7::bytea[]) w",
+    drop_log: "UPDATE logs SET dropped = true WHERE workspace = $1 AND id = $2 AND NOT dropped RETURNING last",
+    dropped_log: "SELECT workspace, id FROM logs WHERE dropped ORDER BY workspace, id LIMIT 1",
+    purge_entries:
+        "DELETE FROM entries WHERE workspace = $1 AND log = $2 AND sequence = ANY (ARRAY(\
+         SELECT sequence FROM entries WHERE workspace = $1 AND log = $2 ORDER BY sequence LIMIT $3))",
+    purge_log: "DELETE FROM logs WHERE workspace = $1 AND id = $2 AND dropped",
 }

@@ -14,7 +14,6 @@ use stele_core::storage::{
     Answer, Change, ChangeAll, Changed, ChangedAll, Error, InStore, Installation, KeyRecord, KnownBodies,
     MemoryRead, MemoryRef, Storage, StorageError, Swept, Workspace, WorkspacePatch,
 };
-use stele_core::watch::Watches;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
@@ -36,7 +35,7 @@ const HINTS: usize = 100_000;
 
 /// One database, as one process uses it.
 pub struct PostgresStorage {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     new: bool,
     /// The tasks that tell and hear what was committed.
     heralds: [JoinHandle<()>; 3],
@@ -83,6 +82,7 @@ impl PostgresStorage {
             points: points(),
             lists: points(),
             lanes: Lanes::default(),
+            commits: Lanes::default(),
             tracker: TaskTracker::new(),
             sweeping: Mutex::default(),
             holder,
@@ -105,6 +105,7 @@ impl PostgresStorage {
     /// Ends after what waits is done.
     pub async fn close(&self) {
         self.shared.lanes.close();
+        self.shared.commits.close();
         self.shared.tracker.close();
         self.shared.tracker.wait().await;
         self.heralds.iter().for_each(JoinHandle::abort);
@@ -340,8 +341,5 @@ impl Storage for PostgresStorage {
             };
             Ok(self.shared.points.read(read).await?)
         })
-    }
-    fn watches(&self) -> &Arc<Watches> {
-        self.shared.announcer.watches()
     }
 }

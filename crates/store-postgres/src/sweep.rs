@@ -1,5 +1,5 @@
-//! Housekeeping in slices, each a short transaction: retention, and what deleted stores left. One process at a time
-//! does it, by a lease that every slice renews. DESIGN 5.
+//! Housekeeping in slices, each a short transaction: retention, and what deleted stores and dropped logs left. One
+//! process at a time does it, by a lease that every slice renews. DESIGN 5.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ const STORES: i64 = 500;
 const VERSIONS: i64 = 500;
 /// Old marks looked at in one transaction.
 const MARKS: i64 = 200;
-/// Rows of a deleted store removed in one transaction.
+/// Rows of a deleted store or dropped log removed in one transaction.
 const ROWS: i64 = 500;
 
 /// What a process does when another one holds the lease.
@@ -75,6 +75,9 @@ impl Shared {
         }
         while let Some(purged) = self.purge_slice().await? {
             swept.stores += u64::from(purged);
+        }
+        while let Some(purged) = self.purge_log_slice().await? {
+            swept.logs += u64::from(purged);
         }
         Ok(swept)
     }
@@ -230,6 +233,30 @@ impl Shared {
         }
         if emptied {
             client.execute(&statements.purge_store, &[&workspace, &store]).await?;
+        }
+        tx.commit().await?;
+        Ok(Some(emptied))
+    }
+
+    /// Removes some entries of a dropped log; `None` if there is none, else whether all of it is gone now.
+    async fn purge_log_slice(&self) -> Result<Option<bool>, Stop> {
+        let tx = self.begin().await?;
+        let (client, statements) = (&tx.connected().client, &tx.connected().statements);
+        let found = client.query_opt(&statements.dropped_log, &[]).await?;
+        let Some(row) = found else {
+            tx.commit().await?;
+            return Ok(None);
+        };
+        if !renew(tx.connected(), self.holder).await? {
+            tx.commit().await?;
+            return Ok(None);
+        }
+        let c = &mut Cursor::new(&row);
+        let (workspace, log) = (Col(c.col::<WorkspaceId>()?), Col(c.col::<AnyId>()?));
+        let removed = client.execute(&statements.purge_entries, &[&workspace, &log, &ROWS]).await?;
+        let emptied = removed < ROWS.unsigned_abs();
+        if emptied {
+            client.execute(&statements.purge_log, &[&workspace, &log]).await?;
         }
         tx.commit().await?;
         Ok(Some(emptied))

@@ -7,6 +7,7 @@ use std::time::Duration;
 use stele_core::clock::{Clock, System};
 use stele_core::command::Command;
 use stele_core::id::OrganizationId;
+use stele_core::records::Records;
 use stele_core::refusal::Refusal;
 use stele_core::storage::{Error, MemoryRef, Storage};
 use store_postgres::PostgresStorage;

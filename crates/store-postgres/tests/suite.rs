@@ -1,6 +1,5 @@
 //! The cases that every back end passes, each on a database of its own that sorts by the rules of a language.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use stele_core::storage::Answer;
@@ -21,7 +20,7 @@ impl StoreFactory for Factory {
             let storage = PostgresStorage::open(config, options.clock, options.random).await;
             let storage = storage.expect("a fresh database opens");
             // Redacted text leaves the files with `stele scrub` only: tests/scrub.rs.
-            Opened { storage: storage as Arc<_>, data_dir: None, keep_alive: Box::new(database) }
+            Opened { storage, data_dir: None, keep_alive: Box::new(database) }
         })
     }
 }

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, params};
 use stele_core::hash::Sha256;
 use stele_core::id::{MemoryId, StoreId, VersionId};
+use stele_core::records::{Kind, RecordId, Tag};
+use store_codec::decode_tags;
 
 use crate::content::decode;
 use crate::lock::lock;
@@ -33,6 +35,18 @@ pub enum Damage {
         /// The store.
         store: StoreId,
     },
+    /// What a record can be found by is not what it says, or its bytes cannot be read.
+    Record {
+        /// The record.
+        id: RecordId,
+        /// Its kind.
+        kind: Kind,
+    },
+    /// A log does not have all of its entries.
+    Log {
+        /// The log.
+        log: RecordId,
+    },
 }
 
 impl std::fmt::Display for Damage {
@@ -44,6 +58,13 @@ impl std::fmt::Display for Damage {
             }
             Self::Head { memory } => write!(f, "memory {memory}: its head is missing or another one's"),
             Self::Counters { store } => write!(f, "store {store}: its counters do not equal its tables"),
+            Self::Record { id, kind } => {
+                let id = u128::from_be_bytes(*id);
+                write!(f, "record {id:032x} of kind {}: its tags do not equal their table", kind.0)
+            }
+            Self::Log { log } => {
+                write!(f, "log {:032x}: some of its entries are missing", u128::from_be_bytes(*log))
+            }
         }
     }
 }
@@ -68,6 +89,8 @@ pub fn check(data_dir: &Path) -> Result<Vec<Damage>, OpenError> {
     damage.extend(contents(&connection)?);
     damage.extend(heads(&connection)?);
     damage.extend(counters(&connection)?);
+    damage.extend(records(&connection)?);
+    damage.extend(logs(&connection)?);
     Ok(damage)
 }
 
@@ -131,4 +154,45 @@ fn counters(connection: &Connection) -> Sql<Vec<Damage>> {
     crate::rows::all(&mut statement, [], |row| {
         Ok(Damage::Counters { store: row.get::<_, Col<StoreId>>(0)?.0 })
     })
+}
+
+fn records(connection: &Connection) -> Sql<Vec<Damage>> {
+    let mut statement =
+        connection.prepare("SELECT workspace, kind, id, created_at, tags, record FROM records")?;
+    let mut tagged = connection.prepare(
+        "SELECT name, value FROM record_tags WHERE workspace = ? AND kind = ? AND id = ? AND created_at = ? \
+         AND record = ? AND name = ? AND value = ?",
+    )?;
+    let (mut damage, mut tags) = (Vec::new(), 0);
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (workspace, kind, id): ([u8; 16], u16, RecordId) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let (created_at, record): (i64, i64) = (row.get(3)?, row.get(5)?);
+        let own = decode_tags(row.get_ref(4)?.as_bytes()?);
+        let whole = match &own {
+            Some(own) => own.iter().try_fold(true, |whole, Tag { name, value }| -> Sql<bool> {
+                Ok(whole && tagged.exists(params![workspace, kind, id, created_at, record, name, value])?)
+            })?,
+            None => false,
+        };
+        let each_once: std::collections::BTreeSet<_> = own.into_iter().flatten().collect();
+        tags += each_once.len() as u64;
+        if !whole {
+            damage.push(Damage::Record { id, kind: Kind(kind) });
+        }
+    }
+    let strays = connection.query_row("SELECT count(*) FROM record_tags", [], |row| row.get::<_, u64>(0))?;
+    if strays > tags {
+        damage.push(Damage::Structure("tags of records that are not there".into()));
+    }
+    Ok(damage)
+}
+
+fn logs(connection: &Connection) -> Sql<Vec<Damage>> {
+    let mut statement = connection.prepare(
+        "SELECT l.id FROM logs l \
+         LEFT JOIN (SELECT log, count(*) n, max(sequence) newest FROM entries GROUP BY log) e ON e.log = l.log \
+         WHERE l.dropped = 0 AND (ifnull(e.n, 0) <> l.last OR ifnull(e.newest, 0) <> l.last)",
+    )?;
+    crate::rows::all(&mut statement, [], |row| Ok(Damage::Log { log: row.get(0)? }))
 }

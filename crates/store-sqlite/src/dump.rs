@@ -5,17 +5,19 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, params};
-use stele_core::dump::{Dump, Load, StorePlace, Stored, Totals, VersionRow};
+use stele_core::dump::{Dump, Load, Log, LogPlace, StorePlace, Stored, Totals, VersionRow};
 use stele_core::hash::Sha256;
 use stele_core::id::{KeyId, MemoryId, StoreId, WorkspaceId};
 use stele_core::key::KeyHash;
 use stele_core::model::{Mark, Memory, Store};
+use stele_core::records::{Entry, Kind, Record, RecordId};
 use stele_core::storage::{Installation, KeyRecord, StorageError, Workspace};
 
 use crate::fault::Fault;
 use crate::lock::{Locked, lock};
 use crate::marks::{self, insert_mark};
 use crate::open::{FILE, OpenError, make_data_dir, open_writer};
+use crate::record_dump;
 use crate::rows::{self, Col, Cursor, Sql, actor_columns};
 use crate::storage::{insert_installation, insert_key, insert_workspace, installation};
 use crate::writes::insert_store;
@@ -70,6 +72,11 @@ impl Dump for SqliteDump {
                 marks: count(
                     "marks",
                     "WHERE EXISTS (SELECT 1 FROM stores s WHERE s.id = t.store AND s.deleted_at IS NULL)",
+                )?,
+                records: count("records", "")?,
+                entries: count(
+                    "entries",
+                    "WHERE EXISTS (SELECT 1 FROM logs l WHERE l.log = t.log AND l.dropped = 0)",
                 )?,
             })
         };
@@ -163,6 +170,22 @@ impl Dump for SqliteDump {
         let read = |row: &rusqlite::Row<'_>| Ok(rows::memory(&mut Cursor::new(row), place.1)?.0);
         let mut statement = self.connection.prepare_cached(&sql).map_err(failed)?;
         rows::all(&mut statement, params![number, after, sql_limit(limit)], read).map_err(failed)
+    }
+
+    fn records(
+        &mut self,
+        after: Option<(WorkspaceId, Kind, RecordId)>,
+        limit: usize,
+    ) -> Result<Vec<Record>, StorageError> {
+        record_dump::records(&self.connection, after, sql_limit(limit)).map_err(failed)
+    }
+
+    fn logs(&mut self, after: Option<LogPlace>, limit: usize) -> Result<Vec<Log>, StorageError> {
+        record_dump::logs(&self.connection, after, sql_limit(limit)).map_err(failed)
+    }
+
+    fn entries(&mut self, place: LogPlace, after: u64, limit: usize) -> Result<Vec<Entry>, StorageError> {
+        record_dump::entries(&self.connection, place, after, sql_limit(limit)).map_err(failed)
     }
 }
 
@@ -305,6 +328,18 @@ impl Load for SqliteLoad {
     fn memories(&mut self, place: StorePlace, rows: &[Memory]) -> Result<(), StorageError> {
         let number = self.number(place.1).map_err(failed)?;
         rows.iter().try_for_each(|row| self.keep_memory(number, row))
+    }
+
+    fn records(&mut self, rows: &[Record]) -> Result<(), StorageError> {
+        record_dump::keep_records(self.connection(), rows)
+    }
+
+    fn logs(&mut self, rows: &[Log]) -> Result<(), StorageError> {
+        record_dump::keep_logs(self.connection(), rows).map_err(failed)
+    }
+
+    fn entries(&mut self, place: LogPlace, rows: &[Entry]) -> Result<(), StorageError> {
+        record_dump::keep_entries(self.connection(), place, rows).map_err(failed)
     }
 
     fn finish(mut self: Box<Self>, installation: Installation) -> Result<(), StorageError> {

@@ -1,6 +1,7 @@
 //! What goes wrong below the port, and what a caller is told of it.
 
 use rusqlite::ErrorCode;
+use stele_core::records::CommitError;
 use stele_core::refusal::Refusal;
 use stele_core::storage::{Error, StorageError};
 
@@ -42,6 +43,8 @@ impl From<Fault> for StorageError {
 pub(crate) enum Stop {
     /// A rule refuses it; with the sequence of the store, where that is there.
     Refused(Refusal, Option<u64>),
+    /// Another writer came before this write of a commit.
+    Conflict(usize),
     /// The disk has no room for it.
     Full,
     /// A failure.
@@ -53,7 +56,7 @@ impl Stop {
     pub(crate) fn sqlite(&self) -> Option<&rusqlite::Error> {
         match self {
             Self::Fault(Fault::Sqlite(error)) => Some(error),
-            Self::Fault(Fault::Damaged(_)) | Self::Refused(..) | Self::Full => None,
+            Self::Fault(Fault::Damaged(_)) | Self::Refused(..) | Self::Conflict(_) | Self::Full => None,
         }
     }
 }
@@ -80,6 +83,7 @@ impl From<Stop> for Error {
     fn from(stop: Stop) -> Self {
         match stop {
             Stop::Refused(refusal, sequence) => Self::refused(refusal, sequence),
+            Stop::Conflict(at) => Self::Failed(StorageError::Internal(Box::new(CommitError::Conflict(at)))),
             Stop::Full => Self::Failed(StorageError::Full),
             Stop::Fault(fault) => Self::Failed(fault.into()),
         }

@@ -10,6 +10,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_start.sql"),
     include_str!("../migrations/0002_caps_and_filters.sql"),
     include_str!("../migrations/0003_feed.sql"),
+    include_str!("../migrations/0004_records.sql"),
 ];
 
 /// Brings the schema up to date. Returns whether the database was empty before.

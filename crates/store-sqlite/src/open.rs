@@ -97,7 +97,7 @@ pub(crate) fn open_writer(data_dir: &Path) -> Result<(Connection, bool), OpenErr
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "foreign_keys", "OFF")?;
     connection.pragma_update(None, "cache_size", -32_000)?;
-    connection.set_prepared_statement_cache_capacity(64);
+    connection.set_prepared_statement_cache_capacity(128);
     let new = migrate(&mut connection)?;
     connection.busy_timeout(std::time::Duration::ZERO)?;
     match merge(&connection, &data_dir.join(LOG_FILE), "TRUNCATE") {
@@ -118,7 +118,7 @@ pub(crate) fn open_reader(data_dir: &Path) -> Result<Connection, OpenError> {
     let connection = Connection::open_with_flags(data_dir.join(FILE), flags)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "cache_size", -16_000)?;
-    connection.set_prepared_statement_cache_capacity(64);
+    connection.set_prepared_statement_cache_capacity(128);
     Ok(connection)
 }
 

@@ -83,7 +83,7 @@ pub(crate) fn stores(
 }
 
 /// One row more than the page, to know whether there is one.
-fn sql_limit(limit: usize) -> i64 {
+pub(crate) fn sql_limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1)
 }
 

@@ -42,11 +42,11 @@ const STRETCH: i64 = 5_000;
 
 /// The embedded database of one data directory.
 pub struct SqliteStorage {
-    writer: Writer,
-    readers: Readers,
+    pub(crate) writer: Writer,
+    pub(crate) readers: Readers,
+    pub(crate) watches: Arc<Watches>,
     writer_thread: Mutex<Option<JoinHandle<()>>>,
     shared: Arc<Shared>,
-    watches: Arc<Watches>,
     new: bool,
     _locked: Locked,
 }
@@ -95,9 +95,9 @@ impl SqliteStorage {
         Ok(Arc::new(Self {
             writer,
             readers,
+            watches: Arc::default(),
             writer_thread: Mutex::new(Some(thread)),
             shared: Arc::new(shared),
-            watches: Arc::default(),
             new,
             _locked: locked,
         }))
@@ -194,21 +194,26 @@ impl SqliteStorage {
         Ok(())
     }
 
-    async fn purge_stores(&self) -> Result<u64, StorageError> {
-        let mut purged = 0;
-        loop {
-            match self.writer.write(Lane::Background, Needs::default(), sweep::purge).await? {
-                Purge::Nothing => break,
-                Purge::Some => {}
-                Purge::Store => purged += 1,
-            }
-        }
-        if purged > 0 {
+    /// Removes what deleted stores and dropped logs left.
+    async fn purge_all(&self) -> Result<Swept, StorageError> {
+        let (stores, logs) = (self.purge_each(sweep::purge).await?, self.purge_each(sweep::purge_log).await?);
+        if stores > 0 || logs > 0 {
             // What is deleted for good leaves the log too.
             let needs = Needs { scrub: true, ..Needs::default() };
             self.writer.write(Lane::Background, needs, |_| Ok(())).await?;
         }
-        Ok(purged)
+        Ok(Swept { stores, logs, ..Swept::default() })
+    }
+
+    async fn purge_each(&self, slice: fn(&Connection) -> Result<Purge, Stop>) -> Result<u64, StorageError> {
+        let mut purged = 0;
+        loop {
+            match self.writer.write(Lane::Background, Needs::default(), slice).await? {
+                Purge::Nothing => return Ok(purged),
+                Purge::Some => {}
+                Purge::All => purged += 1,
+            }
+        }
     }
 
     async fn versions(
@@ -522,7 +527,8 @@ impl Storage for SqliteStorage {
 
     fn sweep(&self) -> Answer<'_, Result<Swept, StorageError>> {
         Box::pin(async {
-            let swept = Swept { versions: self.sweep_versions().await?, stores: self.purge_stores().await? };
+            let versions = self.sweep_versions().await?;
+            let swept = Swept { versions, ..self.purge_all().await? };
             self.sweep_marks().await?;
             self.reclaim().await?;
             Ok(swept)
@@ -530,7 +536,7 @@ impl Storage for SqliteStorage {
     }
 
     fn purge(&self) -> Answer<'_, Result<Swept, StorageError>> {
-        Box::pin(async { Ok(Swept { versions: 0, stores: self.purge_stores().await? }) })
+        Box::pin(self.purge_all())
     }
 
     fn store_count(&self) -> Answer<'_, Result<u64, StorageError>> {
@@ -547,9 +553,5 @@ impl Storage for SqliteStorage {
                 .optional()
                 .map(|_| ())?)
         }))
-    }
-
-    fn watches(&self) -> &Arc<Watches> {
-        &self.watches
     }
 }

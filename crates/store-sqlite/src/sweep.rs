@@ -1,4 +1,4 @@
-//! Housekeeping in slices of 5 ms on the writer thread: retention, and what deleted stores left.
+//! Housekeeping in slices of 5 ms on the writer thread: retention, and what deleted stores and dropped logs left.
 
 use std::time::{Duration, Instant};
 
@@ -139,12 +139,12 @@ pub(crate) fn husk(condition: &str) -> String {
 /// What one slice of a purge did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purge {
-    /// There is no deleted store.
+    /// There is nothing deleted.
     Nothing,
-    /// Some of one is gone; more is left.
+    /// Some of a store or log is gone; more is left.
     Some,
     /// All of one is gone.
-    Store,
+    All,
 }
 
 /// Removes a slice of a deleted store.
@@ -173,5 +173,25 @@ pub(crate) fn purge(connection: &Connection) -> Result<Purge, Stop> {
         }
     }
     connection.prepare_cached("DELETE FROM stores WHERE store = ?")?.execute([store])?;
-    Ok(Purge::Store)
+    Ok(Purge::All)
+}
+
+/// Removes a slice of a dropped log.
+pub(crate) fn purge_log(connection: &Connection) -> Result<Purge, Stop> {
+    let began = Instant::now();
+    let dropped: Option<i64> = connection
+        .prepare_cached("SELECT log FROM logs WHERE dropped = 1 LIMIT 1")?
+        .query_row([], |row| row.get(0))
+        .optional()?;
+    let Some(log) = dropped else { return Ok(Purge::Nothing) };
+    let mut statement = connection.prepare_cached(
+        "DELETE FROM entries WHERE entry IN (SELECT entry FROM entries WHERE log = ? ORDER BY sequence LIMIT ?)",
+    )?;
+    while statement.execute(params![log, STEP])? > 0 {
+        if began.elapsed() > SLICE {
+            return Ok(Purge::Some);
+        }
+    }
+    connection.prepare_cached("DELETE FROM logs WHERE log = ?")?.execute([log])?;
+    Ok(Purge::All)
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use stele_core::meter;
+use stele_core::records::CommitError;
 use stele_core::storage::StorageError;
 use tokio::sync::oneshot;
 
@@ -89,6 +90,15 @@ impl From<Fail> for StorageError {
         match stele_core::storage::Error::from(fail) {
             stele_core::storage::Error::Failed(error) => error,
             stele_core::storage::Error::Refused { refusal, .. } => StorageError::Internal(Box::new(refusal)),
+        }
+    }
+}
+
+impl From<Fail> for CommitError {
+    fn from(fail: Fail) -> Self {
+        match fail {
+            Fail::Stop(Stop::Conflict(at)) => Self::Conflict(at),
+            other => Self::Failed(other.into()),
         }
     }
 }

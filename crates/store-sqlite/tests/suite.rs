@@ -1,7 +1,5 @@
 //! The cases that every back end passes.
 
-use std::sync::Arc;
-
 use stele_core::storage::Answer;
 use store_sqlite::{Config, SqliteStorage};
 use store_suite::{Opened, Options, StoreFactory};
@@ -16,7 +14,7 @@ impl StoreFactory for Factory {
             let storage =
                 SqliteStorage::open(config, options.clock, options.random).expect("a fresh database opens");
             let data_dir = Some(dir.path().to_owned());
-            Opened { storage: storage as Arc<_>, data_dir, keep_alive: Box::new(dir) }
+            Opened { storage, data_dir, keep_alive: Box::new(dir) }
         })
     }
 }

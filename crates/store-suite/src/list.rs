@@ -33,6 +33,36 @@ macro_rules! each_case {
                 the_cap_on_stores_counts_archived_ones_of_the_workspace,
                 stores_are_counted_over_all_workspaces,
             }
+            records {
+                a_record_reads_back_as_it_was_written,
+                bodies_of_any_bytes_come_back,
+                of_many_writers_of_one_revision_one_wins,
+                of_many_makers_of_one_record_one_wins,
+                a_key_is_one_records_in_all_workspaces,
+                a_conflict_anywhere_leaves_nothing,
+                a_write_sees_those_before_it,
+                commits_that_cross_each_other_all_end,
+                a_deleted_record_is_gone_and_a_stale_deletion_is_a_conflict,
+                tags_are_replaced_with_each_write,
+                lists_go_both_ways_and_narrow_by_tag_and_time,
+                a_walk_during_writes_shows_the_untouched_once,
+                the_time_of_creation_never_changes,
+                what_is_due_comes_from_all_workspaces_the_longest_due_first,
+                many_are_answered_in_the_order_asked_for,
+                a_foreign_record_is_as_good_as_unknown,
+                what_is_committed_is_announced_and_a_conflict_is_not,
+                a_commit_whose_caller_went_away_is_announced,
+            }
+            logs {
+                a_log_reads_back_as_it_was_written,
+                entries_go_on_where_the_log_ends_or_not_at_all,
+                a_log_is_gapless_whoever_appends,
+                entries_go_both_ways_and_narrow_by_kind_and_time,
+                a_walk_shows_each_entry_once,
+                a_foreign_log_is_as_good_as_unknown,
+                a_dropped_log_is_gone_at_once_and_from_the_disk_with_the_sweep,
+                appends_are_announced_and_so_is_the_end,
+            }
             memories {
                 a_new_memory_reads_back_by_id_and_by_path,
                 a_read_brings_as_much_as_was_asked_for,

@@ -243,7 +243,8 @@ impl World {
         let opened = factory.open(options).await;
         let workspace = WorkspaceId::mint(clock.now(), System.bits());
         let keep_alive = opened.keep_alive.into();
-        Self { storage: opened.storage, clock, workspace, data_dir: opened.data_dir, _keep_alive: keep_alive }
+        let (storage, data_dir) = (opened.storage, opened.data_dir);
+        Self { storage, clock, workspace, data_dir, _keep_alive: keep_alive }
     }
 
     pub(crate) fn now(&self) -> Timestamp {

@@ -10,15 +10,19 @@ use stele_core::feed::{Changes, Told, Wanted};
 use stele_core::id::{KeyId, MemoryId, OrganizationId, StoreId, VersionId, WorkspaceId};
 use stele_core::key::{ApiKey, KeyHash};
 use stele_core::list::{
-    Detail, MemoryEntry, MemoryQuery, Page, StoreFilter, StorePosition, VersionFilter, VersionQuery,
+    Created, Detail, MemoryEntry, MemoryQuery, Page, StoreFilter, StorePosition, VersionFilter, VersionQuery,
 };
 use stele_core::model::{Actor, Memory, Operation, Store, VersionText};
+use stele_core::records::{
+    CommitError, Entry, EntryQuery, Kind, Order, Record, RecordId, RecordQuery, RecordWrite, Records,
+};
 use stele_core::refusal::Refusal;
 use stele_core::storage::{
     Answer, At, Change, ChangeAll, Changed, ChangedAll, Error, InStore, Installation, KeyRecord, KnownBodies,
     MemoryRead, MemoryRef, Storage, StorageError, Swept, Workspace, WorkspacePatch,
 };
 use stele_core::text::Content;
+use stele_core::time::Timestamp;
 use stele_core::watch::Watches;
 use store_sqlite::{Config, SqliteStorage};
 use store_suite::{Opened, Options, StoreFactory};
@@ -58,11 +62,35 @@ enum Flaw {
     SpoilsItsNeighbours,
     /// A changeset is carried out change by change.
     AppliesInPart,
+    /// A record is written over whatever another writer made of it.
+    OverwritesRecords,
+    /// The writes of a commit stand each for itself.
+    CommitsByHalves,
+    /// Lists of records are not narrowed.
+    IgnoresTags,
+    /// Lists of records begin at the other end.
+    TurnsRecordsRound,
+    /// Whoever knows the id of a record or log may read it.
+    SharesRecords,
+    /// What is due is told the other way round.
+    MixesUpWhatIsDue,
+    /// Entries of all kinds are told.
+    IgnoresKinds,
+    /// A log that is dropped is still there.
+    KeepsLogs,
+    /// An entry is put where the log ends, whatever its sequence.
+    RenumbersEntries,
+    /// Nobody is told of anything.
+    AnnouncesNothing,
+    /// What is committed is told before it is.
+    AnnouncesTooEarly,
 }
 
 /// A back end with a flaw.
 struct Broken {
-    inner: Arc<dyn Storage>,
+    inner: Arc<SqliteStorage>,
+    /// Announces as the flaw has it.
+    watches: Arc<Watches>,
     flaw: Flaw,
     memo: Mutex<Memo>,
 }
@@ -74,6 +102,7 @@ struct Memo {
     heads: HashMap<MemoryId, VersionId>,
     offsets: HashMap<String, usize>,
     refusal: Option<Refusal>,
+    record_owners: HashMap<RecordId, WorkspaceId>,
 }
 
 impl Broken {
@@ -402,9 +431,134 @@ impl Storage for Broken {
     fn ping(&self) -> Answer<'_, Result<(), StorageError>> {
         self.inner.ping()
     }
+}
+
+/// Records and logs with a flaw.
+impl Broken {
+    /// The workspace that a record or log is read in.
+    fn record_reader(&self, workspace: WorkspaceId, id: RecordId) -> WorkspaceId {
+        let owner = self.memo().record_owners.get(&id).copied();
+        owner.filter(|_| self.has(Flaw::SharesRecords)).unwrap_or(workspace)
+    }
+
+    /// A write as the flaw has it.
+    async fn bent(&self, write: RecordWrite) -> RecordWrite {
+        match write {
+            RecordWrite::Put(mut record) if self.has(Flaw::OverwritesRecords) => {
+                let now = self.inner.record(record.workspace, record.kind, record.id).await;
+                record.revision = now.ok().flatten().map_or(1, |now| now.revision + 1);
+                RecordWrite::Put(record)
+            }
+            RecordWrite::Append { workspace, log, mut entries } if self.has(Flaw::RenumbersEntries) => {
+                let query = EntryQuery {
+                    workspace,
+                    log,
+                    kinds: Vec::new(),
+                    at: Created::default(),
+                    order: Order::NewestFirst,
+                    after: None,
+                    limit: 1,
+                };
+                let page = self.inner.entries(query).await.expect("a read");
+                let last = page.items.first().map_or(0, |entry| entry.sequence);
+                for (entry, sequence) in entries.iter_mut().zip(last + 1..) {
+                    entry.sequence = sequence;
+                }
+                RecordWrite::Append { workspace, log, entries }
+            }
+            write => write,
+        }
+    }
+}
+
+impl Records for Broken {
+    fn record(
+        &self,
+        workspace: WorkspaceId,
+        kind: Kind,
+        id: RecordId,
+    ) -> Answer<'_, Result<Option<Record>, StorageError>> {
+        self.inner.record(self.record_reader(workspace, id), kind, id)
+    }
+
+    fn record_many(
+        &self,
+        workspace: WorkspaceId,
+        kind: Kind,
+        ids: Vec<RecordId>,
+    ) -> Answer<'_, Result<Vec<Record>, StorageError>> {
+        self.inner.record_many(workspace, kind, ids)
+    }
+
+    fn record_by_key(&self, kind: Kind, key: [u8; 32]) -> Answer<'_, Result<Option<Record>, StorageError>> {
+        self.inner.record_by_key(kind, key)
+    }
+
+    fn record_list(&self, mut query: RecordQuery) -> Answer<'_, Result<Page<Record>, StorageError>> {
+        if self.has(Flaw::IgnoresTags) {
+            query.tag = None;
+        }
+        if self.has(Flaw::TurnsRecordsRound) {
+            query.order = match query.order {
+                Order::NewestFirst => Order::OldestFirst,
+                Order::OldestFirst => Order::NewestFirst,
+            };
+        }
+        self.inner.record_list(query)
+    }
+
+    fn record_due(
+        &self,
+        kind: Kind,
+        now: Timestamp,
+        limit: usize,
+    ) -> Answer<'_, Result<Vec<Record>, StorageError>> {
+        Box::pin(async move {
+            let mut due = self.inner.record_due(kind, now, limit).await?;
+            if self.has(Flaw::MixesUpWhatIsDue) {
+                due.reverse();
+            }
+            Ok(due)
+        })
+    }
+
+    fn entries(&self, mut query: EntryQuery) -> Answer<'_, Result<Page<Entry>, StorageError>> {
+        if self.has(Flaw::IgnoresKinds) {
+            query.kinds = Vec::new();
+        }
+        query.workspace = self.record_reader(query.workspace, query.log);
+        self.inner.entries(query)
+    }
+
+    fn commit(&self, writes: Vec<RecordWrite>) -> Answer<'_, Result<(), CommitError>> {
+        Box::pin(async move {
+            let mut bent = Vec::new();
+            for write in writes {
+                self.memo().record_owners.entry(write.id()).or_insert(write.workspace());
+                if self.has(Flaw::AnnouncesTooEarly)
+                    && let RecordWrite::Put(record) = &write
+                {
+                    self.watches.announce(record.id, record.revision);
+                }
+                if !(self.has(Flaw::KeepsLogs) && matches!(write, RecordWrite::DropLog { .. })) {
+                    bent.push(self.bent(write).await);
+                }
+            }
+            if !self.has(Flaw::CommitsByHalves) {
+                return self.inner.commit(bent).await;
+            }
+            for (at, write) in bent.into_iter().enumerate() {
+                match self.inner.commit(vec![write]).await {
+                    Err(CommitError::Conflict(_)) => return Err(CommitError::Conflict(at)),
+                    other => other?,
+                }
+            }
+            Ok(())
+        })
+    }
 
     fn watches(&self) -> &Arc<Watches> {
-        self.inner.watches()
+        &self.watches
     }
 }
 
@@ -415,7 +569,11 @@ impl StoreFactory for Flaw {
             let config = Config::new(dir.path(), options.limits);
             let inner =
                 SqliteStorage::open(config, options.clock, options.random).expect("a fresh database opens");
-            let storage = Arc::new(Broken { inner, flaw: *self, memo: Mutex::default() });
+            let watches = match self {
+                Flaw::AnnouncesNothing | Flaw::AnnouncesTooEarly => Arc::default(),
+                _ => inner.watches().clone(),
+            };
+            let storage = Arc::new(Broken { inner, watches, flaw: *self, memo: Mutex::default() });
             Opened { storage, data_dir: Some(dir.path().to_owned()), keep_alive: Box::new(dir) }
         })
     }
@@ -484,4 +642,36 @@ noticed! {
         "changesets::a_refusal_leaves_nothing_of_it",
         "changesets::changes_that_contradict_each_other_are_refused",
         "changesets::changesets_and_single_changes_at_once_leave_whole_ones";
+    overwritten_records_are_noticed: OverwritesRecords by
+        "records::of_many_writers_of_one_revision_one_wins",
+        "records::of_many_makers_of_one_record_one_wins",
+        "records::a_conflict_anywhere_leaves_nothing";
+    half_commits_are_noticed: CommitsByHalves by
+        "records::a_conflict_anywhere_leaves_nothing",
+        "records::what_is_committed_is_announced_and_a_conflict_is_not";
+    ignored_tags_are_noticed: IgnoresTags by
+        "records::tags_are_replaced_with_each_write",
+        "records::lists_go_both_ways_and_narrow_by_tag_and_time";
+    a_wrong_order_of_records_is_noticed: TurnsRecordsRound by
+        "records::lists_go_both_ways_and_narrow_by_tag_and_time",
+        "records::a_walk_during_writes_shows_the_untouched_once";
+    shared_records_are_noticed: SharesRecords by
+        "records::a_foreign_record_is_as_good_as_unknown",
+        "logs::a_foreign_log_is_as_good_as_unknown";
+    a_wrong_order_of_what_is_due_is_noticed: MixesUpWhatIsDue by
+        "records::what_is_due_comes_from_all_workspaces_the_longest_due_first";
+    ignored_kinds_are_noticed: IgnoresKinds by
+        "logs::entries_go_both_ways_and_narrow_by_kind_and_time";
+    kept_logs_are_noticed: KeepsLogs by
+        "logs::a_dropped_log_is_gone_at_once_and_from_the_disk_with_the_sweep";
+    unswept_logs_are_noticed: NeverSweeps by
+        "logs::a_dropped_log_is_gone_at_once_and_from_the_disk_with_the_sweep";
+    renumbered_entries_are_noticed: RenumbersEntries by
+        "logs::entries_go_on_where_the_log_ends_or_not_at_all",
+        "records::a_conflict_anywhere_leaves_nothing";
+    missing_announcements_are_noticed: AnnouncesNothing by
+        "records::what_is_committed_is_announced_and_a_conflict_is_not",
+        "logs::appends_are_announced_and_so_is_the_end";
+    early_announcements_are_noticed: AnnouncesTooEarly by
+        "records::what_is_committed_is_announced_and_a_conflict_is_not";
 }
