@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use stele_core::id::WorkspaceId;
-use stele_core::records::{CommitError, Entry, Kind, Record, RecordId, RecordWrite, span};
+use stele_core::records::{CommitError, Entry, Kind, Record, RecordId, RecordWrite, Tag, span};
 use stele_core::storage::StorageError;
 use stele_core::watch::Topic;
-use store_codec::encode_tags;
+use store_codec::{decode_tags, encode_tags};
 use tokio::sync::oneshot;
 use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
@@ -103,6 +103,8 @@ type Found<'a> = Sent<'a, Result<Option<Row>, tokio_postgres::Error>>;
 enum Step<'a> {
     /// Writes one row, or another writer came first.
     One(Counted<'a>),
+    /// Writes one row and answers with the tags and the time of creation that it had, or another writer came first.
+    Over(Found<'a>),
     /// Writes as many rows as there are.
     Any(Counted<'a>),
     /// Answers with the last sequence of a log that is dropped now, if there was one.
@@ -127,28 +129,117 @@ async fn run(connected: &Connected, writes: &[RecordWrite]) -> Result<Outcome, B
     for lock in locks {
         lock.answer().await?;
     }
+    let mut retags = Vec::new();
     for (at, step) in steps {
-        match step {
+        let came_first = match step {
             Step::One(sent) => match sent.answer().await {
-                Ok(1) => {}
-                Ok(_) => return Ok(Err(at)),
-                Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => return Ok(Err(at)),
-                Err(error) => return Err(error.into()),
+                Ok(count) => {
+                    retags.extend(Retag::of_new(&writes[at]));
+                    count == 0
+                }
+                Err(error) => is_taken(error)?,
+            },
+            Step::Over(sent) => match sent.answer().await {
+                Ok(Some(row)) => {
+                    retags.extend(Retag::of_change(&writes[at], &row)?);
+                    false
+                }
+                Ok(None) => true,
+                Err(error) => is_taken(error)?,
             },
             Step::Any(sent) => {
                 sent.answer().await?;
+                false
             }
             Step::Dropped(sent) => {
                 let last = sent.answer().await?.map(|row| row.try_get::<_, i64>(0)).transpose()?;
                 news[at].1 = last.map_or(0, |last| last.unsigned_abs() + 1);
+                false
             }
+        };
+        if came_first {
+            return Ok(Err(at));
         }
     }
+    let mut tagging = Vec::new();
+    for retag in &retags {
+        retag.send(connected, &mut tagging).await;
+    }
+    // A statement before it that is not carried out turns this COMMIT into a rollback.
+    let committed = send(connected.client.batch_execute("COMMIT")).await;
     let unknown = |fault: Fault| Broken { committing: fault.is_lost(), fault };
-    connected.client.batch_execute("COMMIT").await.map_err(|error| unknown(error.into()))?;
+    for sent in tagging {
+        sent.answer().await.map_err(|error| unknown(error.into()))?;
+    }
+    committed.answer().await.map_err(|error| unknown(error.into()))?;
     // Nothing is told of what was not there.
     news.retain(|(_, position)| *position > 0);
     Ok(Ok(news))
+}
+
+/// Whether PostgreSQL refuses a write because its key is another record's.
+fn is_taken(error: tokio_postgres::Error) -> Result<bool, Fault> {
+    if error.code() == Some(&SqlState::UNIQUE_VIOLATION) { Ok(true) } else { Err(error.into()) }
+}
+
+/// What a write changes of the tags in their table.
+struct Retag {
+    workspace: Col<WorkspaceId>,
+    kind: i32,
+    id: Col<AnyId>,
+    created_at: i64,
+    gone: Vec<Tag>,
+    new: Vec<Tag>,
+}
+
+impl Retag {
+    fn of_new(write: &RecordWrite) -> Option<Self> {
+        let RecordWrite::Put(record) = write else { return None };
+        Some(Self {
+            workspace: Col(record.workspace),
+            kind: i32::from(record.kind.0),
+            id: Col(AnyId(record.id)),
+            created_at: record.created_at.as_micros(),
+            gone: Vec::new(),
+            new: record.tags.clone(),
+        })
+    }
+
+    /// Of a write over a record that had what is in the row; `None` where its tags stay as they are.
+    fn of_change(write: &RecordWrite, row: &Row) -> Result<Option<Self>, Fault> {
+        let (workspace, kind, id, new): (_, _, _, &[Tag]) = match write {
+            RecordWrite::Put(record) => (record.workspace, record.kind, record.id, &record.tags),
+            RecordWrite::Delete { workspace, kind, id, .. } => (*workspace, *kind, *id, &[]),
+            RecordWrite::Append { .. } | RecordWrite::DropLog { .. } => return Ok(None),
+        };
+        let old = decode_tags(row.try_get(0)?)
+            .ok_or_else(|| Fault::Damaged(format!("of kind {}, in its tags", kind.0)))?;
+        if old == new {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            workspace: Col(workspace),
+            kind: i32::from(kind.0),
+            id: Col(AnyId(id)),
+            created_at: row.try_get(1)?,
+            gone: old.iter().filter(|tag| !new.contains(tag)).cloned().collect(),
+            new: new.iter().filter(|tag| !old.contains(tag)).cloned().collect(),
+        }))
+    }
+
+    async fn send<'a>(&'a self, connected: &'a Connected, sent: &mut Vec<Counted<'a>>) {
+        let statements = &connected.statements;
+        let changes = (self.gone.iter().map(|tag| (&statements.delete_tag, tag)))
+            .chain(self.new.iter().map(|tag| (&statements.insert_tag, tag)));
+        for (statement, Tag { name, value }) in changes {
+            let change = send(async move {
+                let Self { workspace, kind, id, created_at, .. } = self;
+                let name = i32::from(*name);
+                connected.client.execute(statement, &[workspace, kind, &name, value, created_at, id]).await
+            });
+            sent.push(change.await);
+        }
+    }
 }
 
 /// Asks for the locks on the rows of a commit that has several.
@@ -193,29 +284,21 @@ async fn send_write<'a>(
 ) -> Option<u64> {
     match write {
         RecordWrite::Put(record) => {
-            record.revision.checked_sub(1)?;
-            steps.push((at, Step::One(put(connected, record).await)));
-            if record.revision > 1 {
-                steps.push((at, Step::Any(remove_tags(connected, record).await)));
-            }
-            if !record.tags.is_empty() {
-                steps.push((at, Step::Any(insert_tags(connected, record).await)));
-            }
+            let step = match record.revision {
+                0 => return None,
+                1 => Step::One(insert(connected, record).await),
+                _ => Step::Over(update(connected, record).await),
+            };
+            steps.push((at, step));
             Some(record.revision)
         }
         RecordWrite::Delete { workspace, kind, id, revision } => {
             let (workspace, kind, id) = (Col(*workspace), i32::from(kind.0), Col(AnyId(*id)));
             let sent = send(async move {
                 let statement = &connected.statements.delete_record;
-                connected.client.execute(statement, &[&workspace, &kind, &id, &signed(*revision)]).await
+                connected.client.query_opt(statement, &[&workspace, &kind, &id, &signed(*revision)]).await
             });
-            steps.push((at, Step::One(sent.await)));
-            let sent = send(async move {
-                let statement = &connected.statements.remove_tags;
-                let (names, values): (Vec<i32>, Vec<&[u8]>) = Default::default();
-                connected.client.execute(statement, &[&workspace, &kind, &id, &names, &values]).await
-            });
-            steps.push((at, Step::Any(sent.await)));
+            steps.push((at, Step::Over(sent.await)));
             Some(revision + 1)
         }
         RecordWrite::Append { entries, .. } if entries.is_empty() => Some(0),
@@ -237,46 +320,30 @@ async fn send_write<'a>(
     }
 }
 
-async fn put<'a>(connected: &'a Connected, record: &'a Record) -> Counted<'a> {
+async fn insert<'a>(connected: &'a Connected, record: &'a Record) -> Counted<'a> {
     send(async move {
-        let (client, statements) = (&connected.client, &connected.statements);
         let (workspace, kind, id) = (Col(record.workspace), i32::from(record.kind.0), Col(AnyId(record.id)));
         let (due_at, key) = (record.due_at.map(|at| at.as_micros()), record.key.as_ref().map(|key| &key[..]));
         let (tags, body) = (encode_tags(&record.tags), &record.body[..]);
-        if record.revision == 1 {
-            let created_at = record.created_at.as_micros();
-            let insert = &statements.insert_record;
-            client.execute(insert, &[&workspace, &kind, &id, &created_at, &due_at, &key, &tags, &body]).await
-        } else {
-            let revision = signed(record.revision);
-            let update = &statements.update_record;
-            client.execute(update, &[&workspace, &kind, &id, &revision, &due_at, &key, &tags, &body]).await
-        }
+        let (statement, created_at) = (&connected.statements.insert_record, record.created_at.as_micros());
+        connected
+            .client
+            .execute(statement, &[&workspace, &kind, &id, &created_at, &due_at, &key, &tags, &body])
+            .await
     })
     .await
 }
 
-/// The names and values of a record's tags.
-fn columns(record: &Record) -> (Vec<i32>, Vec<&[u8]>) {
-    record.tags.iter().map(|tag| (i32::from(tag.name), &tag.value[..])).unzip()
-}
-
-async fn remove_tags<'a>(connected: &'a Connected, record: &'a Record) -> Counted<'a> {
+async fn update<'a>(connected: &'a Connected, record: &'a Record) -> Found<'a> {
     send(async move {
-        let (names, values) = columns(record);
         let (workspace, kind, id) = (Col(record.workspace), i32::from(record.kind.0), Col(AnyId(record.id)));
-        let statement = &connected.statements.remove_tags;
-        connected.client.execute(statement, &[&workspace, &kind, &id, &names, &values]).await
-    })
-    .await
-}
-
-async fn insert_tags<'a>(connected: &'a Connected, record: &'a Record) -> Counted<'a> {
-    send(async move {
-        let (names, values) = columns(record);
-        let (workspace, kind, id) = (Col(record.workspace), i32::from(record.kind.0), Col(AnyId(record.id)));
-        let statement = &connected.statements.insert_tags;
-        connected.client.execute(statement, &[&workspace, &kind, &id, &names, &values]).await
+        let (due_at, key) = (record.due_at.map(|at| at.as_micros()), record.key.as_ref().map(|key| &key[..]));
+        let (tags, body) = (encode_tags(&record.tags), &record.body[..]);
+        let (statement, revision) = (&connected.statements.update_record, signed(record.revision));
+        connected
+            .client
+            .query_opt(statement, &[&workspace, &kind, &id, &revision, &due_at, &key, &tags, &body])
+            .await
     })
     .await
 }

@@ -90,7 +90,7 @@ macro_rules! entry_columns {
     };
 }
 
-/// Records of a kind $2 by creation. $3 and $4 the time, $5 and $6 where to begin, $7 how many, $8 and $9 a tag.
+/// Records of a kind $2 by creation; each found by its tag is looked up alone. $3 and $4 the time, $5 and $6 where to begin, $7 how many, $8 and $9 a tag.
 macro_rules! record_list {
     ($comes:literal, $direction:literal) => {
         concat!(
@@ -111,7 +111,7 @@ macro_rules! record_list {
         concat!(
             "SELECT ",
             record_columns!(),
-            " FROM (SELECT t.id FROM record_tags t WHERE t.workspace = $1 \
+            " FROM (SELECT t.created_at, t.id FROM record_tags t WHERE t.workspace = $1 \
              AND t.kind = $2 AND t.created_at BETWEEN $3 AND $4 AND (t.created_at, t.id) ",
             $comes,
             " ($5, $6) \
@@ -120,11 +120,8 @@ macro_rules! record_list {
             ", t.id ",
             $direction,
             " LIMIT $7) t \
-             JOIN records r ON r.workspace = $1 AND r.kind = $2 AND r.id = t.id \
-             ORDER BY r.created_at ",
-            $direction,
-            ", r.id ",
-            $direction
+             CROSS JOIN LATERAL (SELECT * FROM records r WHERE r.workspace = $1 AND r.kind = $2 AND r.id = t.id LIMIT 1) r \
+             ORDER BY t.created_at ", $direction, ", t.id ", $direction
         )
     };
 }
@@ -416,7 +413,8 @@ statements! {
     ),
     record_many: concat!(
         "SELECT ", record_columns!(), " FROM unnest($3::uuid[]) WITH ORDINALITY w (id, place) \
-         JOIN records r ON r.workspace = $1 AND r.kind = $2 AND r.id = w.id ORDER BY w.place"
+         CROSS JOIN LATERAL (SELECT * FROM records r WHERE r.workspace = $1 AND r.kind = $2 AND r.id = w.id LIMIT 1) r \
+         ORDER BY w.place"
     ),
     record_by_key: concat!("SELECT ", record_columns!(), " FROM records r WHERE r.kind = $1 AND r.key = $2"),
     record_due: concat!(
@@ -436,19 +434,22 @@ statements! {
     insert_record:
         "INSERT INTO records (workspace, kind, id, revision, created_at, due_at, key, tags, body) \
          VALUES ($1, $2, $3, 1, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
+    // Answers with the tags that were there, as of the lock, and the time of creation.
     update_record:
-        "UPDATE records SET revision = $4::bigint, due_at = $5, key = $6, tags = $7, body = $8 \
-         WHERE workspace = $1 AND kind = $2 AND id = $3 AND revision = $4::bigint - 1",
-    delete_record: "DELETE FROM records WHERE workspace = $1 AND kind = $2 AND id = $3 AND revision = $4",
-    // All tags of a record but these.
-    remove_tags:
-        "DELETE FROM record_tags t WHERE t.workspace = $1 AND t.kind = $2 AND t.id = $3 AND NOT EXISTS (\
-         SELECT 1 FROM unnest($4::int[], $5::bytea[]) w (name, value) WHERE w.name = t.name AND w.value = t.value)",
-    insert_tags:
-        "INSERT INTO record_tags (workspace, kind, id, name, value, created_at) \
-         SELECT r.workspace, r.kind, r.id, w.name, w.value, r.created_at FROM records r \
-         CROSS JOIN unnest($4::int[], $5::bytea[]) w (name, value) \
-         WHERE r.workspace = $1 AND r.kind = $2 AND r.id = $3 ON CONFLICT DO NOTHING",
+        "WITH o AS (SELECT tags FROM records WHERE workspace = $1 AND kind = $2 AND id = $3 \
+         AND revision = $4::bigint - 1 FOR UPDATE) \
+         UPDATE records r SET revision = $4::bigint, due_at = $5, key = $6, tags = $7, body = $8 FROM o \
+         WHERE r.workspace = $1 AND r.kind = $2 AND r.id = $3 AND r.revision = $4::bigint - 1 \
+         RETURNING o.tags, r.created_at",
+    delete_record:
+        "DELETE FROM records WHERE workspace = $1 AND kind = $2 AND id = $3 AND revision = $4 \
+         RETURNING tags, created_at",
+    delete_tag:
+        "DELETE FROM record_tags WHERE workspace = $1 AND kind = $2 AND name = $3 AND value = $4 \
+         AND created_at = $5 AND id = $6",
+    insert_tag:
+        "INSERT INTO record_tags (workspace, kind, name, value, created_at, id) VALUES ($1, $2, $3, $4, $5, $6) \
+         ON CONFLICT DO NOTHING",
     insert_log: "INSERT INTO logs (workspace, id, last) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
     // A log that ends with $4.
     extend_log: "UPDATE logs SET last = $3 WHERE workspace = $1 AND id = $2 AND last = $4 AND NOT dropped",
@@ -458,7 +459,7 @@ statements! {
     drop_log: "UPDATE logs SET dropped = true WHERE workspace = $1 AND id = $2 AND NOT dropped RETURNING last",
     dropped_log: "SELECT workspace, id FROM logs WHERE dropped ORDER BY workspace, id LIMIT 1",
     purge_entries:
-        "DELETE FROM entries WHERE workspace = $1 AND log = $2 AND sequence = ANY (ARRAY(\
-         SELECT sequence FROM entries WHERE workspace = $1 AND log = $2 ORDER BY sequence LIMIT $3))",
+        "DELETE FROM entries WHERE workspace = $1 AND log = $2 AND sequence <= (SELECT max(f.sequence) FROM (\
+         SELECT sequence FROM entries WHERE workspace = $1 AND log = $2 ORDER BY sequence LIMIT $3) f)",
     purge_log: "DELETE FROM logs WHERE workspace = $1 AND id = $2 AND dropped",
 }

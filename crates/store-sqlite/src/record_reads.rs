@@ -72,6 +72,13 @@ pub(crate) fn list(connection: &Connection, query: &RecordQuery) -> Sql<Page<Rec
         (None, Order::NewestFirst) => (i64::MAX, [255; 16]),
         (None, Order::OldestFirst) => (i64::MIN, [0; 16]),
     };
+    // The place bounds the time too: SQLite begins a search at one bound only, be it the nearer one.
+    let mut from = query.created.from.map_or(i64::MIN, |t| t.as_micros());
+    let mut to = query.created.to.map_or(i64::MAX, |t| t.as_micros());
+    match query.order {
+        Order::NewestFirst => to = to.min(after),
+        Order::OldestFirst => from = from.max(after),
+    }
     // The table of tags has the order of the list; l is whichever table is walked.
     let (tables, of_tag) = match query.tag {
         Some(_) => (
@@ -93,8 +100,8 @@ pub(crate) fn list(connection: &Connection, query: &RecordQuery) -> Sql<Page<Rec
             ":kind": query.kind.0,
             ":name": query.tag.as_ref().map(|tag| tag.name),
             ":value": query.tag.as_ref().map(|tag| &tag.value),
-            ":from": query.created.from.map_or(i64::MIN, |t| t.as_micros()),
-            ":to": query.created.to.map_or(i64::MAX, |t| t.as_micros()),
+            ":from": from,
+            ":to": to,
             ":after": after,
             ":after_id": after_id,
             ":limit": sql_limit(query.limit),

@@ -644,7 +644,6 @@ noticed! {
         "changesets::changesets_and_single_changes_at_once_leave_whole_ones";
     overwritten_records_are_noticed: OverwritesRecords by
         "records::of_many_writers_of_one_revision_one_wins",
-        "records::of_many_makers_of_one_record_one_wins",
         "records::a_conflict_anywhere_leaves_nothing";
     half_commits_are_noticed: CommitsByHalves by
         "records::a_conflict_anywhere_leaves_nothing",
