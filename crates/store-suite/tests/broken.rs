@@ -643,8 +643,7 @@ noticed! {
         "changesets::changes_that_contradict_each_other_are_refused",
         "changesets::changesets_and_single_changes_at_once_leave_whole_ones";
     overwritten_records_are_noticed: OverwritesRecords by
-        "records::of_many_writers_of_one_revision_one_wins",
-        "records::a_conflict_anywhere_leaves_nothing";
+        "records::of_many_writers_of_one_revision_one_wins";
     half_commits_are_noticed: CommitsByHalves by
         "records::a_conflict_anywhere_leaves_nothing",
         "records::what_is_committed_is_announced_and_a_conflict_is_not";
