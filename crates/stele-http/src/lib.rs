@@ -18,3 +18,4 @@ pub mod request;
 pub mod router;
 pub mod serve;
 pub mod stream;
+mod whole;

@@ -25,7 +25,7 @@ use crate::flat::{self, FlatError};
 use crate::openapi::{Endpoint, Family, PRINTABLE, Param};
 use crate::{auth, body};
 
-type Answer = Result<Response, FlatError>;
+pub(crate) type Answer = Result<Response, FlatError>;
 
 static OWN: Family = Family {
     tag: "Keys and workspaces",
@@ -183,9 +183,9 @@ fn parse_permissions(names: &[String]) -> Result<Permissions, Refusal> {
 }
 
 /// A call by somebody known.
-struct Call {
-    stele: Arc<Stele>,
-    caller: Caller,
+pub(crate) struct Call {
+    pub(crate) stele: Arc<Stele>,
+    pub(crate) caller: Caller,
 }
 
 impl FromRequestParts<Arc<Stele>> for Call {
@@ -197,7 +197,7 @@ impl FromRequestParts<Arc<Stele>> for Call {
 }
 
 /// Reads a body of the shape `T` from a caller who may do `action` on `resource`.
-async fn allowed_body<T: serde::de::DeserializeOwned>(
+pub(crate) async fn allowed_body<T: serde::de::DeserializeOwned>(
     caller: &Caller,
     (resource, action): (Resource, Action),
     body: Body,

@@ -18,6 +18,7 @@ use crate::openapi::{self, Endpoint, Family, Operation};
 use crate::own;
 use crate::reply::EPOCH;
 use crate::request::RequestId;
+use crate::whole;
 
 /// Builds the router out of the dialects' routes.
 pub fn router(stele: Arc<Stele>, dialects: impl IntoIterator<Item = Router>) -> Router {
@@ -50,6 +51,7 @@ fn endpoints() -> Vec<Endpoint> {
             .or(&[500, 503]),
     ];
     endpoints.extend(own::endpoints());
+    endpoints.extend(whole::endpoints());
     endpoints
 }
 
