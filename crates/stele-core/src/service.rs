@@ -30,6 +30,8 @@ use crate::time::Timestamp;
 mod feed;
 mod search;
 
+pub use feed::LastPage;
+
 /// How long a key that was looked up is believed, in microseconds: a revocation in another process is seen
 /// within this time, one in this process at once. DESIGN 6 allows 5 s.
 const KEY_BELIEVED_MICROS: i64 = 3_000_000;
@@ -101,6 +103,7 @@ pub struct Stele {
     forms: Mutex<Vec<BodyForm>>,
     purge_wanted: Box<dyn Fn() + Send + Sync>,
     ending: tokio::sync::watch::Sender<bool>,
+    pages: feed::Pages,
 }
 
 /// What a request names inside a store.
@@ -235,6 +238,7 @@ impl Stele {
             forms: Mutex::default(),
             purge_wanted: setup.purge_wanted,
             ending: tokio::sync::watch::Sender::new(false),
+            pages: feed::Pages::default(),
         }
     }
 

@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use stele_core::hash::Sha256;
-use stele_core::id::StoreId;
+use stele_core::id::{Epoch, StoreId};
 use stele_core::list::StorePosition;
 use stele_core::time::Timestamp;
 
@@ -29,10 +29,10 @@ impl List {
         Self { binding }
     }
 
-    /// This list in one store.
+    /// This list in one store, in one life of the database: in another one its places say nothing.
     #[must_use]
-    pub fn of_store(&self, store: StoreId) -> Self {
-        let hash = Sha256::of(&[&self.binding[..], store.as_bytes()].concat());
+    pub fn of_store(&self, store: StoreId, epoch: Epoch) -> Self {
+        let hash = Sha256::of(&[&self.binding[..], store.as_bytes(), epoch.as_bytes()].concat());
         let mut binding = [0; BINDING];
         binding.copy_from_slice(&hash.as_bytes()[..BINDING]);
         Self { binding }
@@ -103,6 +103,18 @@ mod tests {
         assert_eq!(List::new(&["versions", "store-1", "/notes/"]).key(&cursor), Err(BadCursor));
         for bad in ["", "!!!!", "garbage", "9", &cursor[1..]] {
             assert_eq!(list.key(bad), Err(BadCursor), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_cursor_of_another_store_or_epoch_is_none() {
+        let list = List::new(&["memories"]);
+        let of =
+            |store, epoch| list.of_store(StoreId::from_bytes([store; 16]), Epoch::from_bytes([epoch; 16]));
+        let cursor = of(1, 2).cursor(b"/a");
+        assert_eq!(of(1, 2).key(&cursor), Ok(b"/a".to_vec()));
+        for other in [of(2, 2), of(1, 1), of(2, 1)] {
+            assert_eq!(other.key(&cursor), Err(BadCursor));
         }
     }
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stele_core::access::{Action, Caller, Resource};
-use stele_core::feed::{Changes, Reader, Standing, Told};
+use stele_core::feed::{Changes, Reader, Standing};
 use stele_core::id::StoreId;
 use stele_core::model::Store;
-use stele_core::service::Stele;
+use stele_core::service::{LastPage, Stele};
 use stele_core::storage::Error;
 use stele_core::time::Timestamp;
 use stele_core::watch::Watch;
@@ -35,13 +35,16 @@ pub struct Follower {
     standing: Standing,
     limit: usize,
     watch: Watch,
+    /// How far the store was said to be, at the last news.
+    position: u64,
+    last_page: LastPage,
     ending: watch::Receiver<bool>,
     /// The store's own `updated_at` as the reader knows it.
     store_known: Option<Timestamp>,
     /// The store, if the reader is still to be told how it is now.
     store_news: Option<Box<Store>>,
     /// Whether there may be news that were not read yet.
-    news: bool,
+    news: News,
     /// Whether the store is gone, and the reader knows.
     over: bool,
     /// When the credential was last looked at, and when it was last found to work.
@@ -50,10 +53,21 @@ pub struct Follower {
     spoke: Instant,
 }
 
+/// Whether there may be something to read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum News {
+    /// No.
+    None,
+    /// The store has moved on: what others at its end have read since will do.
+    Moved,
+    /// Somehow: only the database knows.
+    Some,
+}
+
 /// What a stream has to say.
 pub enum Happened {
-    /// These changes.
-    Changes(Vec<Told>),
+    /// These changes, of which there is at least one.
+    Changes(Arc<Changes>),
     /// The store's own fields are now these.
     Store(Box<Store>),
     /// Nothing for a while.
@@ -83,7 +97,8 @@ impl Follower {
         standing: Standing,
         limit: usize,
     ) -> Self {
-        let (watch, ending, now) = (stele.watch(store), stele.ending(), Instant::now());
+        let (watch, last_page) = (stele.watch(store), stele.last_page(store));
+        let (ending, now) = (stele.ending(), Instant::now());
         Self {
             stele,
             caller,
@@ -92,10 +107,12 @@ impl Follower {
             standing,
             limit,
             watch,
+            position: 0,
+            last_page,
             ending,
             store_known: None,
             store_news: None,
-            news: true,
+            news: News::Some,
             over: false,
             looked_at: now,
             trusted: now,
@@ -107,19 +124,27 @@ impl Follower {
     ///
     /// # Errors
     /// As [`Stele::changes`].
-    pub async fn read(&mut self, reader: Reader) -> Result<Changes, Error> {
-        let changes = self.stele.changes(&self.caller, self.store, self.standing, self.limit, reader).await?;
+    pub async fn read(&mut self, reader: Reader) -> Result<Arc<Changes>, Error> {
+        let changes = match self.news {
+            News::Moved => {
+                let last = (&self.last_page, self.position);
+                self.stele.changes_at(&self.caller, self.store, self.standing, self.limit, last).await?
+            }
+            News::None | News::Some => Arc::new(
+                self.stele.changes(&self.caller, self.store, self.standing, self.limit, reader).await?,
+            ),
+        };
         if let Some(last) = changes.told.last() {
             self.standing.after = last.sequence();
         }
-        self.news = changes.told.len() == self.limit;
+        self.news = if changes.told.len() == self.limit { News::Some } else { News::None };
         Ok(changes)
     }
 
     /// The reader knows the store as it is in `changes`.
     pub fn knows(&mut self, changes: &Changes) {
         self.store_known = changes.store.as_ref().map(|store| store.updated_at);
-        self.over = changes.store.is_none() && !self.news;
+        self.over = changes.store.is_none() && self.news == News::None;
     }
 
     /// What happens next; `None` ends the stream: the store is gone, the credential works no more, the server stops,
@@ -129,7 +154,7 @@ impl Follower {
             if let Some(store) = self.store_news.take() {
                 return Some(Happened::Store(store));
             }
-            if self.news {
+            if self.news != News::None {
                 let changes = self.read(Reader::Following).await.ok()?;
                 if let Some(told) = self.told(changes) {
                     self.spoke = Instant::now();
@@ -138,11 +163,11 @@ impl Follower {
                 continue;
             }
             match self.wait(self.spoke + QUIET).await {
-                Woken::News => self.news = true,
+                Woken::News => {}
                 Woken::Late => {
                     self.spoke = Instant::now();
                     // A look now and then, in case that an announcement was lost on its way.
-                    self.news = true;
+                    self.news = News::Some;
                     return Some(Happened::Quiet);
                 }
                 Woken::Ending | Woken::Unknown => return None,
@@ -152,11 +177,12 @@ impl Follower {
     }
 
     /// What is to be told of what was read: first the changes, then the store.
-    fn told(&mut self, changes: Changes) -> Option<Vec<Told>> {
+    fn told(&mut self, changes: Arc<Changes>) -> Option<Arc<Changes>> {
         let known = self.store_known;
         self.knows(&changes);
-        self.store_news = changes.store.filter(|_| self.store_known != known).map(Box::new);
-        Some(changes.told).filter(|told| !told.is_empty())
+        let store = changes.store.as_ref().filter(|_| self.store_known != known);
+        self.store_news = store.cloned().map(Box::new);
+        Some(changes).filter(|changes| !changes.told.is_empty())
     }
 
     /// Waits for news until `deadline`, looking after the credential meanwhile.
@@ -166,7 +192,7 @@ impl Follower {
             let woken = tokio::select! {
                 biased;
                 _ = self.ending.wait_for(|ending| *ending) => return Woken::Ending,
-                _ = self.watch.changed() => Some(Woken::News),
+                position = self.watch.changed() => Some(position),
                 () = tokio::time::sleep_until(deadline.min(look_at)) => None,
             };
             // Also where a busy store wakes it all the time.
@@ -174,7 +200,11 @@ impl Follower {
                 return Woken::Unknown;
             }
             match woken {
-                Some(woken) => return woken,
+                Some(position) => {
+                    self.news = if position > self.position { News::Moved } else { News::Some };
+                    self.position = position.max(self.position);
+                    return Woken::News;
+                }
                 None if Instant::now() >= deadline => return Woken::Late,
                 None => {}
             }

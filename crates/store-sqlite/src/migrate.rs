@@ -48,3 +48,33 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<bool, OpenError> {
     transaction.commit()?;
     Ok(fresh)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_retention_removed_before_the_feed_is_below_the_floor() {
+        let connection = Connection::open_in_memory().expect("it opens");
+        MIGRATIONS[..2].iter().for_each(|sql| connection.execute_batch(sql).expect("a migration"));
+        let kept: [(i64, i64, &[i64]); 5] =
+            [(1, 0, &[]), (2, 4, &[1, 2, 3, 4]), (3, 6, &[1, 4, 5, 6]), (4, 3, &[3]), (5, 2, &[])];
+        for (store, sequence, versions) in kept {
+            let insert = "INSERT INTO stores (store, id, workspace, name, slug, description, metadata, origin, \
+                          created_by_kind, created_by, created_at, updated_at, changed_at, sequence, memories, bytes, \
+                          versions) VALUES (?1, ?1, x'', '', ?1, '', '{}', 0, 1, x'', ?1, 0, 0, ?2, 0, 0, 0)";
+            let id = format!("{store}").into_bytes();
+            connection
+                .execute(&insert.replace("(?1, ?1, x''", "(?1, ?3, x''"), params![store, sequence, id])
+                .expect("a store");
+            for version in versions {
+                let insert = "INSERT INTO versions (store, sequence) VALUES (?, ?)";
+                connection.execute(insert, [store, *version]).expect("a version");
+            }
+        }
+        connection.execute_batch(MIGRATIONS[2]).expect("the migration");
+        let mut statement = connection.prepare("SELECT floor FROM stores ORDER BY store").expect("SQL");
+        let floors: Vec<i64> = crate::rows::all(&mut statement, [], |row| row.get(0)).expect("floors");
+        assert_eq!(floors, [0, 0, 3, 2, 2]);
+    }
+}

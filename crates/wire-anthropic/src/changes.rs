@@ -1,5 +1,6 @@
 //! `/v1/memory_stores/{id}/changes`: a store's feed as a page, a long poll or a stream. DESIGN 7.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
@@ -148,11 +149,16 @@ pub(crate) async fn changes(call: Call, headers: HeaderMap) -> Result<Response, 
         return Ok(stream(follower, &call, &changes, resumed));
     }
     let until = Instant::now() + Duration::from_secs(wait as u64);
-    Ok(page(standing.after, &poll(&mut follower, changes, until).await?))
+    let changes = poll(&mut follower, changes, until).await?;
+    Ok(page(standing.after, &changes))
 }
 
 /// Waits for the first changes, if there are none yet.
-async fn poll(follower: &mut Follower, mut changes: Changes, until: Instant) -> Result<Changes, ApiError> {
+async fn poll(
+    follower: &mut Follower,
+    mut changes: Arc<Changes>,
+    until: Instant,
+) -> Result<Arc<Changes>, ApiError> {
     while changes.told.is_empty() && Instant::now() < until {
         match follower.wait(until).await {
             Woken::News => changes = follower.read(Reader::Following).await?,
@@ -202,7 +208,7 @@ fn next((ready, mut stream): (Option<Bytes>, Stream)) -> Making<(Option<Bytes>, 
         }
         let mut part = Vec::new();
         match stream.follower.next().await? {
-            Happened::Changes(told) => say_changes(&mut part, stream.epoch, &told),
+            Happened::Changes(changes) => say_changes(&mut part, stream.epoch, &changes.told),
             Happened::Store(store) => say(&mut part, "store", None, &StoreView::of(&store)),
             Happened::Quiet => part.extend_from_slice(b"event: ping\ndata: {\"type\":\"ping\"}\n\n"),
         }

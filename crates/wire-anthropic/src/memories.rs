@@ -202,7 +202,7 @@ fn parse_list(query: &Query) -> Result<(MemoryQuery, List), ApiError> {
 pub(crate) async fn list(call: Call) -> Answer {
     let store = call.store()?;
     let (mut query, list) = parse_list(&call.query)?;
-    let list = list.of_store(store);
+    let list = list.of_store(store, call.stele.installation().epoch);
     query.after = read_cursor(&call.query, &list, path_position)?;
     let At { sequence, value: page } = call.stele.memory_list(&call.caller, store, query).await?;
     let last = page.items.last().map(|entry| entry.path().as_bytes().to_vec());

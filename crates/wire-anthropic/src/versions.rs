@@ -56,7 +56,8 @@ pub(crate) async fn list(call: Call) -> Answer {
     let filter = parse_filter(&call.query)?;
     let limit = call.query.number("limit", 1, 100, 20)?;
     let view = View::of(&call.query, View::Basic)?;
-    let list = List::new(&["anthropic versions", &format!("{filter:?}")]).of_store(store);
+    let list = List::new(&["anthropic versions", &format!("{filter:?}")])
+        .of_store(store, call.stele.installation().epoch);
     let before = read_cursor(&call.query, &list, |key| sequence_position(&key))?;
     let limit = if view == View::Full { limit.min(FULL_PAGE) } else { limit };
     let query = VersionQuery { filter, full: view == View::Full, before, limit };

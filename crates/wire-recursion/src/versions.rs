@@ -3,7 +3,7 @@
 use axum::body::Body;
 use stele_core::access::{Action, Resource};
 use stele_core::command::{Command, RedactedPath};
-use stele_core::id::{MemoryId, StoreId};
+use stele_core::id::{Epoch, MemoryId, StoreId};
 use stele_core::list::{VersionFilter, VersionQuery};
 use stele_core::refusal::Refusal;
 use stele_core::service::Target;
@@ -18,12 +18,12 @@ use crate::view::{VersionView, VersionsView, nothing_at, shown_at};
 /// The page that a query asks for, and the list that its cursor is bound to.
 fn parse_list(
     query: &Query,
-    store: StoreId,
+    (store, epoch): (StoreId, Epoch),
     memory: Option<MemoryId>,
 ) -> Result<(VersionQuery, List), Refusal> {
     let limit = query.number("limit", 1, 100, 50)?;
     let filter = VersionFilter { memory, ..VersionFilter::default() };
-    let list = List::new(&["recursion versions", &format!("{filter:?}")]).of_store(store);
+    let list = List::new(&["recursion versions", &format!("{filter:?}")]).of_store(store, epoch);
     let position = |text: &str| list.key(text).and_then(|key| sequence_position(&key));
     let before = query.get("cursor").map(position).transpose();
     let before = before.map_err(|_| Refusal::shape("cursor", "is not a cursor of this list"))?;
@@ -35,7 +35,7 @@ pub(crate) async fn list(call: Call) -> Answer {
     let store = call.store()?;
     let query = call.query()?;
     let memory = query_id(&query, "memory_id")?;
-    let (query, list) = match parse_list(&query, store, memory) {
+    let (query, list) = match parse_list(&query, (store, call.stele.installation().epoch), memory) {
         Ok(wanted) => wanted,
         Err(malformed) => return Err(call.after_store(store, malformed).await),
     };

@@ -1,6 +1,9 @@
 //! Following a store, and reading much of it at once. DESIGN 7.
 
-use tokio::sync::watch;
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use tokio::sync::{Mutex, watch};
 
 use super::Stele;
 use crate::access::{Action, Caller, Resource};
@@ -10,6 +13,30 @@ use crate::model::{Memory, VersionText};
 use crate::refusal::Refusal;
 use crate::storage::{At, Error};
 use crate::watch::Watch;
+
+/// The last page that a follower of a store read: of many who wait at its end, one reads and all tell.
+///
+/// It holds paths, which a redaction may take: that wakes all who hold it, and the next page replaces it.
+#[derive(Clone, Default)]
+pub struct LastPage(Arc<Mutex<Option<Page>>>);
+
+pub(super) struct Page {
+    after: u64,
+    limit: usize,
+    changes: Arc<Changes>,
+}
+
+/// Those of all stores that are followed.
+pub(super) type Pages = std::sync::Mutex<HashMap<StoreId, Weak<Mutex<Option<Page>>>>>;
+
+impl Page {
+    /// Whether a reader at `standing` would read the same, who knows that the store has reached `position`.
+    fn serves(&self, standing: Standing, limit: usize, position: u64) -> bool {
+        let reached = self.changes.store.as_ref().map(|store| store.changed_at.as_micros().unsigned_abs());
+        (self.after, self.limit) == (standing.after, limit)
+            && reached.is_some_and(|reached| reached >= position)
+    }
+}
 
 /// Most bytes of contents in one answer; the text that goes beyond is still in it.
 const CONTENT_BYTES: u64 = 8 * 1024 * 1024;
@@ -53,6 +80,39 @@ impl Stele {
                 .zip(standing.after + 1..)
                 .all(|(told, next)| told == next);
         ours && known && whole
+    }
+
+    /// As [`Self::changes`] for one who follows the store and was told that it has reached `position`.
+    ///
+    /// # Errors
+    /// The same.
+    pub async fn changes_at(
+        &self,
+        caller: &Caller,
+        store: StoreId,
+        standing: Standing,
+        limit: usize,
+        (last, position): (&LastPage, u64),
+    ) -> Result<Arc<Changes>, Error> {
+        let mut last = last.0.lock().await;
+        if let Some(page) = last.as_ref().filter(|page| page.serves(standing, limit, position)) {
+            return Ok(page.changes.clone());
+        }
+        let changes = Arc::new(self.changes(caller, store, standing, limit, Reader::Following).await?);
+        *last = Some(Page { after: standing.after, limit, changes: changes.clone() });
+        Ok(changes)
+    }
+
+    /// The page that followers of a store share.
+    pub fn last_page(&self, store: StoreId) -> LastPage {
+        let mut pages = self.pages.lock().expect("no panic under the lock");
+        if let Some(page) = pages.get(&store).and_then(Weak::upgrade) {
+            return LastPage(page);
+        }
+        pages.retain(|_, page| page.strong_count() > 0);
+        let page = LastPage::default();
+        pages.insert(store, Arc::downgrade(&page.0));
+        page
     }
 
     /// Waits for changes of a store that come after now. Subscribe first and read then, and nothing is missed.
