@@ -106,8 +106,8 @@ async fn search(call: &Call, wanted: SearchBody) -> Result<Response, ApiError> {
     let prefix = wanted.path_prefix.as_deref().map(PathPrefix::parse).transpose();
     let prefix = prefix.map_err(|error| Refusal::invalid("path_prefix", error))?;
     let below = prefix.as_ref().map_or("/", PathPrefix::as_str);
-    let epoch = call.stele.installation().epoch.to_string();
-    let list = List::new(&["anthropic search", &wanted.query, below, &epoch]).of_store(store);
+    let epoch = call.stele.installation().epoch;
+    let list = List::new(&["anthropic search", &wanted.query, below]).of_store(store, epoch);
     let after = cursor_key(wanted.page.as_deref(), &list, position)?;
     let question = Question { query: Query::parse(&wanted.query), prefix, after, limit };
     let At { sequence, value: page } = call.stele.search(&call.caller, store, &question).await?;
