@@ -347,7 +347,11 @@ def test_a_reader_that_reads_nothing_is_cut_off_and_harms_nobody(fresh_server, n
     stalled.sendall(request_bytes("GET", path, headers))
     reader = Stream(server.port, wire.key, f"{tree.route}/changes")
     told = []
-    following = threading.Thread(target=lambda: told.extend(e.data["sequence"] for e in reader.events()), daemon=True)
+
+    def follow() -> None:
+        told.extend(event.data["sequence"] for event in reader.events() if event.name == "change")
+
+    following = threading.Thread(target=follow, daemon=True)
     following.start()
     with wire.kept_alive() as call:
         for n in range(6000):
