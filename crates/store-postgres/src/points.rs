@@ -49,7 +49,12 @@ impl Points {
             let part = if attempt < self.slots.len() { self.patience / 2 } else { self.patience };
             let deadline = began + part;
             let connected = match tokio::time::timeout_at(deadline, self.connection()).await {
-                Ok(connected) => connected?,
+                Ok(Ok(connected)) => connected,
+                Ok(Err(fault)) if fault.is_lost() => {
+                    lost = fault;
+                    continue;
+                }
+                Ok(Err(fault)) => return Err(fault),
                 Err(_) => continue,
             };
             let answer = tokio::time::timeout_at(deadline, read(connected.clone())).await;
@@ -85,7 +90,12 @@ impl Points {
         if failed.is_some_and(|at| at.elapsed() < BELIEVED_GONE) {
             return Err(Fault::Silent);
         }
-        match self.connector.ready().await {
+        // A connection may be cut while it is made ready, which says little of the server: one failure is none yet.
+        let made = match self.connector.ready().await {
+            Ok(connected) => Ok(connected),
+            Err(_) => self.connector.ready().await,
+        };
+        match made {
             Ok(connected) => {
                 let connected = Arc::new(connected);
                 *slot.current.write().expect("no panic under the lock") = Some(connected.clone());
