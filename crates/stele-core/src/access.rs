@@ -150,6 +150,8 @@ pub enum Resource {
     ApiKey,
     /// Workspaces of the installation.
     Workspace,
+    /// Backups of the installation.
+    Backup,
 }
 
 /// What a caller does with it.
@@ -214,6 +216,10 @@ pub const fn requirement(resource: Resource, action: Action) -> Option<Requireme
         Resource::Workspace => match action {
             Create | Read | Update => Requirement::InstallationAdmin,
             Archive | Restore | Redact | Delete => return None,
+        },
+        Resource::Backup => match action {
+            Create | Read | Update | Delete => Requirement::InstallationAdmin,
+            Archive | Restore | Redact => return None,
         },
     };
     Some(needs)
@@ -286,9 +292,14 @@ mod tests {
     fn the_whole_table_of_roles_actions_and_resources() {
         use Action::*;
         let mut table = String::new();
-        for resource in
-            [Resource::Store, Resource::Memory, Resource::Version, Resource::ApiKey, Resource::Workspace]
-        {
+        for resource in [
+            Resource::Store,
+            Resource::Memory,
+            Resource::Version,
+            Resource::ApiKey,
+            Resource::Workspace,
+            Resource::Backup,
+        ] {
             for action in [Create, Read, Update, Archive, Restore, Redact, Delete] {
                 if requirement(resource, action).is_none() {
                     continue;

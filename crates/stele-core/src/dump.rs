@@ -5,6 +5,7 @@
 
 use bytes::Bytes;
 
+use crate::backup::{BackupRecord, RedactionPlace, RedactionRecord};
 use crate::id::{KeyId, MemoryId, StoreId, WorkspaceId};
 use crate::model::{Mark, Memory, Store, Version};
 use crate::records::{Entry, Kind, Record, RecordId};
@@ -111,6 +112,14 @@ pub trait Dump {
     fn logs(&mut self, after: Option<LogPlace>, limit: usize) -> Result<Vec<Log>, StorageError>;
     /// Entries of a log by sequence.
     fn entries(&mut self, place: LogPlace, after: u64, limit: usize) -> Result<Vec<Entry>, StorageError>;
+    /// Redactions by place.
+    fn redactions(
+        &mut self,
+        after: Option<RedactionPlace>,
+        limit: usize,
+    ) -> Result<Vec<RedactionRecord>, StorageError>;
+    /// All managed backups, oldest first.
+    fn backups(&mut self) -> Result<Vec<BackupRecord>, StorageError>;
 }
 
 /// Fills an empty back end. Until [`Load::finish`] nothing of it can be seen by others, and what is dropped before
@@ -134,6 +143,10 @@ pub trait Load {
     fn logs(&mut self, rows: &[Log]) -> Result<(), StorageError>;
     /// Keeps entries of a log that was kept before.
     fn entries(&mut self, place: LogPlace, rows: &[Entry]) -> Result<(), StorageError>;
+    /// Keeps redactions.
+    fn redactions(&mut self, rows: &[RedactionRecord]) -> Result<(), StorageError>;
+    /// Keeps managed backups.
+    fn backups(&mut self, rows: &[BackupRecord]) -> Result<(), StorageError>;
     /// Makes it all durable, as this installation.
     fn finish(self: Box<Self>, installation: Installation) -> Result<(), StorageError>;
 }

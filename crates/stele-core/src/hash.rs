@@ -19,6 +19,20 @@ impl Sha256 {
         Self(sha2::Sha256::digest(bytes).into())
     }
 
+    /// The hash of all that `reader` gives.
+    ///
+    /// # Errors
+    /// The reader's.
+    pub fn of_all(mut reader: impl std::io::Read) -> std::io::Result<Self> {
+        let (mut digest, mut buffer) = (sha2::Sha256::new(), vec![0; 1 << 20]);
+        loop {
+            match reader.read(&mut buffer)? {
+                0 => return Ok(Self(digest.finalize().into())),
+                n => digest.update(&buffer[..n]),
+            }
+        }
+    }
+
     /// The hash with these bytes.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)

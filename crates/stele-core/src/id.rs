@@ -110,6 +110,10 @@ id!(
     Epoch
 );
 id!(
+    /// A backup.
+    BackupId
+);
+id!(
     /// One HTTP request.
     RequestId
 );

@@ -4,6 +4,7 @@
 //! `docs/ARCHITECTURE.md` has the map.
 
 pub mod access;
+pub mod backup;
 pub mod changeset;
 pub mod clock;
 pub mod command;

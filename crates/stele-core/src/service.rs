@@ -189,14 +189,17 @@ fn new_workspace(new: NewWorkspace, now: Timestamp, random: &dyn Random) -> (Wor
         created_at: now,
         max_memories_per_store: new.max_memories_per_store,
     };
-    let new = NewKey {
+    let key = new_key(workspace.id, admin(), now, random);
+    (workspace, key)
+}
+
+fn admin() -> NewKey {
+    NewKey {
         name: named("admin"),
         grant: Grant::Role(Role::Admin),
         contract: Contract::default(),
         expires_at: None,
-    };
-    let key = new_key(workspace.id, new, now, random);
-    (workspace, key)
+    }
 }
 
 fn new_key(workspace: WorkspaceId, new: NewKey, now: Timestamp, random: &dyn Random) -> IssuedKey {
@@ -214,6 +217,11 @@ fn new_key(workspace: WorkspaceId, new: NewKey, now: Timestamp, random: &dyn Ran
 }
 
 impl IssuedKey {
+    /// A new admin key of a workspace, not yet stored: for whoever holds the database itself.
+    pub fn admin(workspace: WorkspaceId, clock: &dyn Clock, random: &dyn Random) -> Self {
+        new_key(workspace, admin(), clock.now(), random)
+    }
+
     /// What is stored of it.
     pub fn record(&self) -> KeyRecord {
         KeyRecord { key: self.key.clone(), hash: self.secret.hash() }

@@ -70,7 +70,11 @@ fn progress(totals: &Totals) -> ProgressBar {
     bar
 }
 
-fn copy(source: &mut dyn Dump, mut target: Box<dyn Load>, bar: &ProgressBar) -> anyhow::Result<()> {
+pub(crate) fn copy(
+    source: &mut dyn Dump,
+    mut target: Box<dyn Load>,
+    bar: &ProgressBar,
+) -> anyhow::Result<()> {
     let installation =
         source.installation()?.context("there is nothing to copy: no server was ever started on it")?;
     target.workspaces(&source.workspaces()?)?;
@@ -91,6 +95,14 @@ fn copy(source: &mut dyn Dump, mut target: Box<dyn Load>, bar: &ProgressBar) -> 
             copy_store(source, &mut *target, place(store), bar)?;
         }
     }
+    let mut after = None;
+    loop {
+        let redactions = source.redactions(after, PAGE)?;
+        let Some(last) = redactions.last() else { break };
+        after = Some(last.place());
+        target.redactions(&redactions)?;
+    }
+    target.backups(&source.backups()?)?;
     copy_records(source, &mut *target, bar)?;
     Ok(target.finish(installation)?)
 }
@@ -201,6 +213,7 @@ fn compare(source: &mut dyn Dump, copied: &mut dyn Dump, bar: &ProgressBar) -> a
         let Some(last) = keys.last() else { break };
         after = Some((last.key.workspace, last.key.id));
     }
+    compare_ledgers(source, copied)?;
     let mut after = None;
     loop {
         let stores = source.stores(after, PAGE)?;
@@ -240,6 +253,17 @@ fn compare_records(source: &mut dyn Dump, copied: &mut dyn Dump, bar: &ProgressB
                 bar.inc(entries.len() as u64);
             }
         }
+    }
+}
+
+fn compare_ledgers(source: &mut dyn Dump, copied: &mut dyn Dump) -> anyhow::Result<()> {
+    same("the backups", &source.backups()?, &copied.backups()?)?;
+    let mut after = None;
+    loop {
+        let redactions = source.redactions(after, PAGE)?;
+        same("redactions", &redactions, &copied.redactions(after, PAGE)?)?;
+        let Some(last) = redactions.last() else { return Ok(()) };
+        after = Some(last.place());
     }
 }
 

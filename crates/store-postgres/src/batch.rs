@@ -245,7 +245,7 @@ async fn send_all<'a>(
             }
             Write::RemoveMemory(id) => sent.push(writes::remove_memory(place, *id).await),
             Write::Redact { version, redaction, path } => {
-                sent.push(writes::redact(place, *version, *redaction, *path).await);
+                sent.extend(writes::redact(place, *version, *redaction, *path).await);
             }
             Write::DeleteStore { at, sequence } => {
                 sent.push(writes::delete_store(place, *at, *sequence).await);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use stele_core::backup::{BackupRecord, RedactionPlace, RedactionRecord};
 use stele_core::dump::{Dump, Log, LogPlace, StorePlace, Stored, Totals, VersionRow};
 use stele_core::hash::Sha256;
 use stele_core::id::{KeyId, MemoryId, StoreId, WorkspaceId};
@@ -16,6 +17,7 @@ use tokio_postgres::{Client, Row};
 
 use crate::connect::{Connector, SCHEMA};
 use crate::fault::Fault;
+use crate::ledger;
 use crate::marks;
 use crate::migrate;
 use crate::open::{OpenError, reach};
@@ -243,5 +245,20 @@ impl Dump for PostgresDump {
         let (workspace, log) = (Col(place.0), Col(AnyId(place.1)));
         let found = self.session.query(sql, &[&workspace, &log, &signed(after), &signed(limit as u64)])?;
         Ok(found.iter().map(rows::entry).collect::<Result<_, _>>()?)
+    }
+
+    fn redactions(
+        &mut self,
+        after: Option<RedactionPlace>,
+        limit: usize,
+    ) -> Result<Vec<RedactionRecord>, StorageError> {
+        let Session { runtime, client } = &self.session;
+        Ok(runtime.block_on(ledger::list(client, after, limit))?)
+    }
+
+    fn backups(&mut self) -> Result<Vec<BackupRecord>, StorageError> {
+        let Session { runtime, client } = &self.session;
+        let standings = runtime.block_on(ledger::backups(client))?;
+        Ok(standings.into_iter().map(|standing| standing.record).collect())
     }
 }

@@ -4,6 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::pin::pin;
 
 use stele_core::access::Grant;
+use stele_core::backup::{BackupRecord, RedactionRecord};
+use stele_core::command::RedactedPath;
 use stele_core::dump::{Load, Log, LogPlace, StorePlace, VersionRow};
 use stele_core::id::VersionId;
 use stele_core::model::{Mark, Memory, Store};
@@ -320,6 +322,49 @@ impl Load for PostgresLoad {
             ])
         });
         self.copy("entries (workspace, log, sequence, id, at, kind, body)", &types, columns)
+    }
+
+    fn redactions(&mut self, rows: &[RedactionRecord]) -> Result<(), StorageError> {
+        let (id, small, big) = (Type::UUID, Type::INT2, Type::INT8);
+        let types = [&id, &id, &id, &big, &big, &small, &id, &Type::BOOL].map(Clone::clone);
+        let columns = rows.iter().map(|row| {
+            let (kind, by) = actor_columns(row.redaction.by);
+            Ok(columns![
+                Col(row.workspace),
+                Col(row.store),
+                Col(row.version),
+                row.written_at.as_micros(),
+                row.redaction.at.as_micros(),
+                kind,
+                by,
+                row.path == RedactedPath::Scrub,
+            ])
+        });
+        let into = "redactions (workspace, store, version, written_at, redacted_at, redacted_by_kind, redacted_by, \
+                    path_scrubbed)";
+        self.copy(into, &types, columns)
+    }
+
+    fn backups(&mut self, rows: &[BackupRecord]) -> Result<(), StorageError> {
+        let (text, big) = (Type::TEXT, Type::INT8);
+        let types = [&Type::UUID, &text, &text, &big, &big, &big, &big, &big].map(Clone::clone);
+        let columns = rows.iter().map(|row| {
+            Ok(columns![
+                Col(row.id),
+                row.host.clone(),
+                row.path.clone(),
+                row.made_at.as_micros(),
+                row.newest_at.map(|at| at.as_micros()),
+                signed(row.redactions),
+                signed(row.versions),
+                signed(row.bytes),
+            ])
+        });
+        self.copy(
+            "backups (id, host, path, made_at, newest_at, redactions, versions, bytes)",
+            &types,
+            columns,
+        )
     }
 
     fn finish(self: Box<Self>, installation: Installation) -> Result<(), StorageError> {

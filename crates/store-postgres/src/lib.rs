@@ -16,6 +16,7 @@ mod fault;
 mod feed;
 mod fill;
 mod lanes;
+mod ledger;
 mod load;
 mod marks;
 mod migrate;

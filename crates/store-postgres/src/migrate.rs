@@ -15,6 +15,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_start.sql"),
     include_str!("../migrations/0002_feed.sql"),
     include_str!("../migrations/0003_records.sql"),
+    include_str!("../migrations/0004_backups.sql"),
 ];
 
 /// The advisory lock of whoever migrates: "stele" in ASCII.

@@ -6,8 +6,8 @@ use bytes::{Bytes, BytesMut};
 use stele_core::access::{Grant, Permissions, Role};
 use stele_core::hash::Sha256;
 use stele_core::id::{
-    AgentId, Epoch, KeyId, MemoryId, OrganizationId, ServiceAccountId, SessionId, StoreId, UserId, VersionId,
-    WorkspaceId,
+    AgentId, BackupId, Epoch, KeyId, MemoryId, OrganizationId, ServiceAccountId, SessionId, StoreId, UserId,
+    VersionId, WorkspaceId,
 };
 use stele_core::key::{ApiKey, Contract};
 use stele_core::model::{Actor, Counters, Memory, Operation, Origin, Recorded, Redaction, Store, Version};
@@ -65,7 +65,7 @@ impl AnyId {
     }
 }
 
-bytes_column!(UUID, 16: AnyId Epoch OrganizationId WorkspaceId StoreId MemoryId VersionId KeyId AgentId);
+bytes_column!(UUID, 16: AnyId Epoch OrganizationId WorkspaceId StoreId MemoryId VersionId KeyId AgentId BackupId);
 bytes_column!(BYTEA, 32: Sha256);
 
 /// A number of things, as PostgreSQL counts: no store has as many as a signed number cannot hold.

@@ -213,6 +213,10 @@ statements! {
         "UPDATE versions SET redacted_at = $4, redacted_by_kind = $5, redacted_by = $6, content_sha256 = NULL, \
          size_bytes = NULL, summary = NULL, reason = NULL, encoding = NULL, content = NULL, \
          path = CASE WHEN $7 THEN NULL ELSE path END WHERE workspace = $1 AND store = $2 AND id = $3",
+    remember_redaction:
+        "INSERT INTO redactions SELECT v.workspace, v.store, v.id, v.created_at, $4, $5, $6, $7 FROM versions v \
+         WHERE v.workspace = $1 AND v.store = $2 AND v.id = $3 ON CONFLICT (workspace, store, version) \
+         DO UPDATE SET path_scrubbed = redactions.path_scrubbed OR excluded.path_scrubbed",
     update_counters:
         "UPDATE stores SET changed_at = $3, sequence = $4, memories = $5, bytes = $6, versions = $7 \
          WHERE workspace = $1 AND id = $2",

@@ -9,6 +9,8 @@ use stele_core::path::MemoryPath;
 use stele_core::text::{Reason, Summary};
 use stele_core::time::Timestamp;
 use store_codec::Encoded;
+use tokio_postgres::Statement;
+use tokio_postgres::types::ToSql;
 
 use crate::load::Place;
 use crate::pipeline::{Sent, send};
@@ -150,17 +152,29 @@ pub(crate) async fn redact<'a>(
     version: VersionId,
     redaction: Redaction,
     path: RedactedPath,
+) -> [Executed<'a>; 2] {
+    let statements = &place.connected.statements;
+    [
+        redaction_by(&statements.redact, place, version, redaction, path).await,
+        redaction_by(&statements.remember_redaction, place, version, redaction, path).await,
+    ]
+}
+
+async fn redaction_by<'a>(
+    statement: &'a Statement,
+    place: &Place<'a>,
+    version: VersionId,
+    redaction: Redaction,
+    path: RedactedPath,
 ) -> Executed<'a> {
     let Place { connected, workspace, store } = *place;
     send(async move {
         let (kind, by) = actor_columns(redaction.by);
         let scrub = path == RedactedPath::Scrub;
         let at = redaction.at.as_micros();
-        let statement = &connected.statements.redact;
-        connected
-            .client
-            .execute(statement, &[&Col(workspace), &Col(store), &Col(version), &at, &kind, &by, &scrub])
-            .await
+        let parameters: [&(dyn ToSql + Sync); 7] =
+            [&Col(workspace), &Col(store), &Col(version), &at, &kind, &by, &scrub];
+        connected.client.execute(statement, &parameters).await
     })
     .await
 }

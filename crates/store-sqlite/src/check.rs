@@ -85,12 +85,16 @@ pub(crate) fn open(data_dir: &Path) -> Result<(crate::lock::Locked, Connection),
 /// The directory is in use or cannot be opened.
 pub fn check(data_dir: &Path) -> Result<Vec<Damage>, OpenError> {
     let (_locked, connection) = open(data_dir)?;
-    let mut damage = structure(&connection)?;
-    damage.extend(contents(&connection)?);
-    damage.extend(heads(&connection)?);
-    damage.extend(counters(&connection)?);
-    damage.extend(records(&connection)?);
-    damage.extend(logs(&connection)?);
+    Ok(examine(&connection)?)
+}
+
+pub(crate) fn examine(connection: &Connection) -> Sql<Vec<Damage>> {
+    let mut damage = structure(connection)?;
+    damage.extend(contents(connection)?);
+    damage.extend(heads(connection)?);
+    damage.extend(counters(connection)?);
+    damage.extend(records(connection)?);
+    damage.extend(logs(connection)?);
     Ok(damage)
 }
 
@@ -105,7 +109,7 @@ pub fn scrub(data_dir: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-fn structure(connection: &Connection) -> Sql<Vec<Damage>> {
+pub(crate) fn structure(connection: &Connection) -> Sql<Vec<Damage>> {
     let mut statement = connection.prepare("PRAGMA integrity_check")?;
     let lines: Vec<String> = crate::rows::all(&mut statement, [], |row| row.get(0))?;
     Ok(lines.into_iter().filter(|line| line != "ok").map(Damage::Structure).collect())

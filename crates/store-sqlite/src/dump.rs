@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, params};
+use stele_core::backup::{BackupRecord, RedactionPlace, RedactionRecord};
 use stele_core::dump::{Dump, Load, Log, LogPlace, StorePlace, Stored, Totals, VersionRow};
 use stele_core::hash::Sha256;
 use stele_core::id::{KeyId, MemoryId, StoreId, WorkspaceId};
@@ -14,9 +15,10 @@ use stele_core::records::{Entry, Kind, Record, RecordId};
 use stele_core::storage::{Installation, KeyRecord, StorageError, Workspace};
 
 use crate::fault::Fault;
+use crate::ledger;
 use crate::lock::{Locked, lock};
 use crate::marks::{self, insert_mark};
-use crate::open::{FILE, OpenError, make_data_dir, open_writer};
+use crate::open::{COPY_DRAFT, FILE, OpenError, make_data_dir, open_writer};
 use crate::record_dump;
 use crate::rows::{self, Col, Cursor, Sql, actor_columns};
 use crate::storage::{insert_installation, insert_key, insert_workspace, installation};
@@ -52,35 +54,37 @@ impl SqliteDump {
     }
 }
 
+/// How much there is in a database.
+pub(crate) fn totals(connection: &Connection) -> Sql<Totals> {
+    let count = |table: &str, of: &str| -> Sql<u64> {
+        connection.query_row(&format!("SELECT count(*) FROM {table} t {of}"), [], |row| row.get(0))
+    };
+    let live = "WHERE EXISTS (SELECT 1 FROM stores s WHERE s.store = t.store AND s.deleted_at IS NULL)";
+    Ok(Totals {
+        workspaces: count("workspaces", "")?,
+        keys: count("api_keys", "")?,
+        stores: count("stores", "WHERE t.deleted_at IS NULL")?,
+        memories: count("memories", live)?,
+        versions: count("versions", live)?,
+        marks: count(
+            "marks",
+            "WHERE EXISTS (SELECT 1 FROM stores s WHERE s.id = t.store AND s.deleted_at IS NULL)",
+        )?,
+        records: count("records", "")?,
+        entries: count(
+            "entries",
+            "WHERE EXISTS (SELECT 1 FROM logs l WHERE l.log = t.log AND l.dropped = 0)",
+        )?,
+    })
+}
+
 impl Dump for SqliteDump {
     fn installation(&mut self) -> Result<Option<Installation>, StorageError> {
         installation(&self.connection).map_err(failed)
     }
 
     fn totals(&mut self) -> Result<Totals, StorageError> {
-        let count = |table: &str, of: &str| -> Sql<u64> {
-            self.connection.query_row(&format!("SELECT count(*) FROM {table} t {of}"), [], |row| row.get(0))
-        };
-        let live = "WHERE EXISTS (SELECT 1 FROM stores s WHERE s.store = t.store AND s.deleted_at IS NULL)";
-        let totals = || -> Sql<Totals> {
-            Ok(Totals {
-                workspaces: count("workspaces", "")?,
-                keys: count("api_keys", "")?,
-                stores: count("stores", "WHERE t.deleted_at IS NULL")?,
-                memories: count("memories", live)?,
-                versions: count("versions", live)?,
-                marks: count(
-                    "marks",
-                    "WHERE EXISTS (SELECT 1 FROM stores s WHERE s.id = t.store AND s.deleted_at IS NULL)",
-                )?,
-                records: count("records", "")?,
-                entries: count(
-                    "entries",
-                    "WHERE EXISTS (SELECT 1 FROM logs l WHERE l.log = t.log AND l.dropped = 0)",
-                )?,
-            })
-        };
-        totals().map_err(failed)
+        totals(&self.connection).map_err(failed)
     }
 
     fn workspaces(&mut self) -> Result<Vec<Workspace>, StorageError> {
@@ -187,6 +191,19 @@ impl Dump for SqliteDump {
     fn entries(&mut self, place: LogPlace, after: u64, limit: usize) -> Result<Vec<Entry>, StorageError> {
         record_dump::entries(&self.connection, place, after, sql_limit(limit)).map_err(failed)
     }
+
+    fn redactions(
+        &mut self,
+        after: Option<RedactionPlace>,
+        limit: usize,
+    ) -> Result<Vec<RedactionRecord>, StorageError> {
+        ledger::list(&self.connection, after, limit).map_err(failed)
+    }
+
+    fn backups(&mut self) -> Result<Vec<BackupRecord>, StorageError> {
+        let standings = ledger::backups(&self.connection).map_err(failed)?;
+        Ok(standings.into_iter().map(|standing| standing.record).collect())
+    }
 }
 
 /// A data directory to be filled: the database is made in a directory beside its place, and moved there whole.
@@ -205,7 +222,7 @@ impl SqliteLoad {
     pub fn open(data_dir: &Path) -> Result<Self, OpenError> {
         make_data_dir(data_dir)?;
         let locked = lock(data_dir)?;
-        let (draft, place) = (data_dir.join("copy.partial"), data_dir.join(FILE));
+        let (draft, place) = (data_dir.join(COPY_DRAFT), data_dir.join(FILE));
         if place.exists() {
             return Err(OpenError::NotEmpty(data_dir.to_owned()));
         }
@@ -340,6 +357,14 @@ impl Load for SqliteLoad {
 
     fn entries(&mut self, place: LogPlace, rows: &[Entry]) -> Result<(), StorageError> {
         record_dump::keep_entries(self.connection(), place, rows).map_err(failed)
+    }
+
+    fn redactions(&mut self, rows: &[RedactionRecord]) -> Result<(), StorageError> {
+        ledger::keep(self.connection(), rows).map_err(failed)
+    }
+
+    fn backups(&mut self, rows: &[BackupRecord]) -> Result<(), StorageError> {
+        rows.iter().try_for_each(|row| ledger::keep_backup(self.connection(), row)).map_err(failed)
     }
 
     fn finish(mut self: Box<Self>, installation: Installation) -> Result<(), StorageError> {

@@ -6,11 +6,12 @@ use stele_core::hash::Sha256;
 use crate::open::OpenError;
 
 /// All migrations, oldest first; the number is the place in this list, from 1.
-const MIGRATIONS: &[&str] = &[
+pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_start.sql"),
     include_str!("../migrations/0002_caps_and_filters.sql"),
     include_str!("../migrations/0003_feed.sql"),
     include_str!("../migrations/0004_records.sql"),
+    include_str!("../migrations/0005_backups.sql"),
 ];
 
 /// Brings the schema up to date. Returns whether the database was empty before.
@@ -47,6 +48,23 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<bool, OpenError> {
     }
     transaction.commit()?;
     Ok(fresh)
+}
+
+/// How many migrations a database has had that may not be changed.
+///
+/// # Errors
+/// A schema that this program does not know, or SQLite's.
+pub(crate) fn known_schema(connection: &Connection) -> Result<u32, OpenError> {
+    let mut statement = connection.prepare("SELECT number, sha256 FROM migrations ORDER BY number")?;
+    let applied: Vec<(u32, [u8; 32])> =
+        crate::rows::all(&mut statement, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    for (expected, (number, hash)) in (1u32..).zip(&applied) {
+        let Some(sql) = MIGRATIONS.get(expected as usize - 1) else { return Err(OpenError::NewerSchema) };
+        if *number != expected || hash != Sha256::of(sql.as_bytes()).as_bytes() {
+            return Err(OpenError::ForeignSchema { number: *number });
+        }
+    }
+    Ok(u32::try_from(applied.len()).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]

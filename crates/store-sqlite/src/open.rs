@@ -11,10 +11,15 @@ use store_codec::Compression;
 use crate::migrate::migrate;
 use crate::writer::merge;
 
-/// The database file in a data directory.
-pub(crate) const FILE: &str = "stele.db";
+/// The database file in a data directory, and in a backup.
+pub const FILE: &str = "stele.db";
 /// Its write-ahead log.
 pub(crate) const LOG_FILE: &str = "stele.db-wal";
+
+/// Where a copy from elsewhere is put together, in the data directory that it is for.
+pub(crate) const COPY_DRAFT: &str = "copy.partial";
+/// Where a restore is put together.
+pub const RESTORE_DRAFT: &str = "restore.partial";
 
 /// What to open, and how.
 #[derive(Clone, Debug)]

@@ -5,8 +5,8 @@ use rusqlite::{Row, Statement};
 use stele_core::access::{Grant, Permissions, Role};
 use stele_core::hash::Sha256;
 use stele_core::id::{
-    AgentId, Epoch, KeyId, MemoryId, OrganizationId, ServiceAccountId, SessionId, StoreId, UserId, VersionId,
-    WorkspaceId,
+    AgentId, BackupId, Epoch, KeyId, MemoryId, OrganizationId, ServiceAccountId, SessionId, StoreId, UserId,
+    VersionId, WorkspaceId,
 };
 use stele_core::key::{ApiKey, Contract};
 use stele_core::model::{Actor, Counters, Memory, Operation, Origin, Recorded, Redaction, Store, Version};
@@ -35,7 +35,7 @@ macro_rules! blob {
     )*};
 }
 
-blob!(OrganizationId WorkspaceId StoreId MemoryId VersionId KeyId AgentId Epoch);
+blob!(OrganizationId WorkspaceId StoreId MemoryId VersionId KeyId AgentId BackupId Epoch);
 
 impl FromSql for Col<Sha256> {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {

@@ -27,11 +27,12 @@ use crate::content::{LARGE_BYTES, encode};
 use crate::fault::{Fault, Stop};
 use crate::feed;
 use crate::lock::{Locked, lock};
-use crate::open::{Config, OpenError, make_data_dir, open_writer};
+use crate::open::{COPY_DRAFT, Config, OpenError, RESTORE_DRAFT, make_data_dir, open_writer};
 use crate::queue::Lane;
 use crate::reader::Readers;
 use crate::reads::{self, Stretch};
 use crate::reclaim::{Progress, reclaim};
+use crate::replace;
 use crate::rows::{self, Col, Cursor, Sql};
 use crate::sweep::{self, Purge};
 use crate::writer::{Needs, Writer};
@@ -85,6 +86,9 @@ impl SqliteStorage {
     ) -> Result<Arc<Self>, OpenError> {
         make_data_dir(&config.data_dir)?;
         let locked = lock(&config.data_dir)?;
+        for draft in [COPY_DRAFT, RESTORE_DRAFT] {
+            replace::remove(&config.data_dir.join(draft))?;
+        }
         let (connection, new) = open_writer(&config.data_dir)?;
         let gate = Arc::new(RwLock::new(()));
         let room = Arc::new(AtomicBool::new(true));

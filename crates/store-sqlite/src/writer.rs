@@ -5,8 +5,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
@@ -15,6 +16,7 @@ use stele_core::records::CommitError;
 use stele_core::storage::StorageError;
 use tokio::sync::oneshot;
 
+use crate::backup::Wanted;
 use crate::fault::{Fault, Stop};
 use crate::gaps;
 use crate::open::LOG_FILE;
@@ -163,6 +165,7 @@ where
 #[derive(Clone)]
 pub(crate) struct Writer {
     queue: Arc<Queue<Job>>,
+    copy: Arc<Mutex<Option<Wanted>>>,
 }
 
 impl Writer {
@@ -173,19 +176,15 @@ impl Writer {
         gate: Arc<RwLock<()>>,
         room: Arc<AtomicBool>,
     ) -> std::io::Result<(Self, std::thread::JoinHandle<()>)> {
-        let queue = Arc::new(Queue::new());
+        let writer = Self { queue: Arc::new(Queue::new()), copy: Arc::default() };
         let space = Space::new(data_dir);
-        let mut thread = Thread {
-            connection,
-            queue: queue.clone(),
-            space,
-            room,
-            gate,
-            pending: Vec::new(),
-            log_file: data_dir.join(LOG_FILE),
+        let (queue, copy, log_file) = (writer.queue.clone(), writer.copy.clone(), data_dir.join(LOG_FILE));
+        let run = move || {
+            let connection = Rc::new(connection);
+            Thread { connection, queue, copy, space, room, gate, pending: Vec::new(), log_file }.run();
         };
-        let handle = std::thread::Builder::new().name("sqlite-write".into()).spawn(move || thread.run())?;
-        Ok((Self { queue }, handle))
+        let handle = std::thread::Builder::new().name("sqlite-write".into()).spawn(run)?;
+        Ok((writer, handle))
     }
 
     /// Runs `work` in a transaction on the writer thread and answers once that is durable.
@@ -218,6 +217,21 @@ impl Writer {
         answer.await.map_err(|_| Fail::Storage(StorageError::Unavailable(None)))?
     }
 
+    /// Copies the database to a new file between batches.
+    pub(crate) async fn copy(&self, target: PathBuf) -> Result<(), StorageError> {
+        let (wanted, answer) = Wanted::new(target);
+        {
+            let mut copy = self.copy.lock().expect("no panic under the lock");
+            if copy.is_some() {
+                return Err(StorageError::Overloaded);
+            }
+            *copy = Some(wanted);
+        }
+        // Wakes the thread.
+        self.write(Lane::Background, Needs::default(), |_| Ok(())).await?;
+        answer.await.map_err(|_| StorageError::Unavailable(None))?
+    }
+
     /// Takes no more jobs; the thread ends when what waits is done.
     pub(crate) fn close(&self) {
         self.queue.close();
@@ -231,8 +245,10 @@ struct Pending {
 }
 
 struct Thread {
-    connection: Connection,
+    connection: Rc<Connection>,
     queue: Arc<Queue<Job>>,
+    /// A copy that somebody waits for.
+    copy: Arc<Mutex<Option<Wanted>>>,
     space: Space,
     /// What `space` said for the batch under way, for the jobs in it.
     room: Arc<AtomicBool>,
@@ -243,15 +259,12 @@ struct Thread {
 
 impl Thread {
     fn run(&mut self) {
-        loop {
-            let patience = (!self.pending.is_empty()).then_some(SCRUB_EVERY);
-            match self.queue.take(BATCH, patience) {
-                Taken::Batch(batch) => self.commit(batch),
-                Taken::Nothing => {}
-                Taken::End => break,
+        while self.turn((!self.pending.is_empty()).then_some(SCRUB_EVERY)) {
+            let wanted = self.copy.lock().expect("no panic under the lock").take();
+            if let Some(wanted) = wanted {
+                let connection = self.connection.clone();
+                wanted.carry_out(&connection, || self.turn(Some(Duration::ZERO)));
             }
-            self.scrub();
-            self.tend_log();
         }
         for mut pending in self.pending.drain(..) {
             pending.job.fail(StorageError::RedactionPending);
@@ -263,6 +276,18 @@ impl Thread {
                 "the log could not be merged at the end"
             );
         }
+    }
+
+    /// Commits what waits, and tends the log; false once there will be no more.
+    fn turn(&mut self, patience: Option<Duration>) -> bool {
+        match self.queue.take(BATCH, patience) {
+            Taken::Batch(batch) => self.commit(batch),
+            Taken::Nothing => {}
+            Taken::End => return false,
+        }
+        self.scrub();
+        self.tend_log();
+        true
     }
 
     fn commit(&mut self, mut batch: Vec<Job>) {

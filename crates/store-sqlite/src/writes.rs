@@ -12,7 +12,7 @@ use stele_core::decide::{
 };
 use stele_core::id::{MemoryId, StoreId, VersionId, WorkspaceId};
 use stele_core::limits::Limits;
-use stele_core::model::{Actor, Memory, Recorded, Store, Version};
+use stele_core::model::{Actor, Memory, Recorded, Redaction, Store, Version};
 use stele_core::path::MemoryPath;
 use stele_core::storage::{Change, ChangeAll, Changed, ChangedAll};
 use stele_core::text::{Content, Reason, SlugSearch, Summary};
@@ -327,7 +327,9 @@ impl Target<'_> {
                         .prepare_cached("DELETE FROM memories WHERE id = ?")?
                         .execute([Col(*id)])?;
                 }
-                Write::Redact { version, redaction, path } => self.redact(*version, *redaction, *path)?,
+                Write::Redact { version, redaction, path } => {
+                    redact(self.connection, *version, *redaction, *path)?;
+                }
                 Write::Store(store) => self.update_store(store)?,
                 Write::Counters { changed_at, counters } => {
                     self.connection
@@ -446,23 +448,24 @@ impl Target<'_> {
         let hash = *text.sha256().as_bytes();
         self.contents.get(&hash).ok_or_else(|| Fault::Damaged("a content that was not prepared".into()))
     }
+}
 
-    fn redact(
-        &self,
-        version: VersionId,
-        redaction: stele_core::model::Redaction,
-        path: RedactedPath,
-    ) -> Sql<()> {
-        let (kind, by) = actor_columns(redaction.by);
-        self.connection
-            .prepare_cached(
-                "UPDATE versions SET redacted_at = ?, redacted_by_kind = ?, redacted_by = ?, \
-                 content_sha256 = NULL, size_bytes = NULL, summary = NULL, reason = NULL, encoding = NULL, \
-                 content = NULL, path = CASE WHEN ? THEN NULL ELSE path END WHERE id = ?",
-            )?
-            .execute(params![Col(redaction.at), kind, by, path == RedactedPath::Scrub, Col(version)])?;
-        Ok(())
-    }
+/// Removes the texts of a version for good, and remembers that.
+pub(crate) fn redact(
+    connection: &Connection,
+    version: VersionId,
+    redaction: Redaction,
+    path: RedactedPath,
+) -> Sql<()> {
+    let (kind, by) = actor_columns(redaction.by);
+    connection
+        .prepare_cached(
+            "UPDATE versions SET redacted_at = ?, redacted_by_kind = ?, redacted_by = ?, \
+             content_sha256 = NULL, size_bytes = NULL, summary = NULL, reason = NULL, encoding = NULL, \
+             content = NULL, path = CASE WHEN ? THEN NULL ELSE path END WHERE id = ?",
+        )?
+        .execute(params![Col(redaction.at), kind, by, path == RedactedPath::Scrub, Col(version)])?;
+    crate::ledger::remember(connection, version, redaction, path)
 }
 
 /// Keeps a live memory of the store numbered `store`, its head being the version numbered `head`.
