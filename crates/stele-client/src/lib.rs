@@ -44,6 +44,11 @@ impl Client {
         Self { agent: config.build().into(), base: url.trim_end_matches('/').to_owned(), key: key.into() }
     }
 
+    /// Whether the server is on this machine.
+    pub fn is_local(&self) -> bool {
+        is_loopback(&self.base)
+    }
+
     /// GETs `path`.
     ///
     /// # Errors

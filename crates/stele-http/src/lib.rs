@@ -3,6 +3,7 @@
 //! It knows no dialect: those build on it and hand it their routes.
 
 pub mod auth;
+pub mod backups;
 pub mod body;
 pub mod cursor;
 mod drain;

@@ -11,6 +11,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use stele_core::service::Stele;
 
+use crate::backups;
 use crate::drain;
 use crate::flat::{self, FlatError};
 use crate::metrics;
@@ -61,7 +62,8 @@ pub fn operations(with_metrics: bool) -> impl Iterator<Item = Operation> {
         .about("Counts about this process, for Prometheus.")
         .answers_plain(200, "text/plain; version=0.0.4; charset=utf-8")
         .or(&[500, 503]);
-    openapi::operations(endpoints().into_iter().chain(with_metrics.then_some(metrics)).collect())
+    let all = endpoints().into_iter().chain(backups::endpoints()).chain(with_metrics.then_some(metrics));
+    openapi::operations(all.collect())
 }
 
 async fn ready(State(stele): State<Arc<Stele>>) -> Response {

@@ -10,6 +10,7 @@ use stele_core::storage::Storage;
 use store_postgres::PostgresStorage;
 use store_sqlite::SqliteStorage;
 
+use crate::backup::Source;
 use crate::config::Config;
 
 /// An open database.
@@ -42,6 +43,15 @@ impl Backend {
         match self {
             Self::Sqlite(storage) => storage.clone(),
             Self::Postgres(storage) => storage.clone(),
+        }
+    }
+
+    /// What backups of it are made of.
+    pub(crate) fn source(&self, config: &Config) -> Source {
+        match (self, &config.database_url) {
+            (Self::Sqlite(storage), _) => Source::Sqlite(storage.clone()),
+            (Self::Postgres(storage), Some(url)) => Source::Postgres(storage.clone(), Box::new(url.clone())),
+            (Self::Postgres(_), None) => unreachable!("a PostgreSQL has an address"),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod admin;
+mod backup;
 mod memory;
 
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use clap::{Args, Parser, Subcommand};
 pub(crate) use admin::{
     ConfigAction, ConfigCheck, CreateKey, Db, Key, Place, RoleName, ServeFlags, Workspace,
 };
+pub(crate) use backup::{Backup, BackupAction, CreateBackup, Installed, RestoreBackup};
 pub(crate) use memory::{
     Address, Diff, Drastic, Edit, List, Log, Memory, Merge, Move, Put, Read, Redact, Remove, Restore, Store,
     Tree, When, Write,
@@ -49,8 +51,6 @@ pub(crate) enum Command {
     Log(With<Log>),
     /// Show what changed between two versions of a memory.
     Diff(With<Diff>),
-    /// Write the text of an old version back.
-    Restore(With<Restore>),
     /// Remove the content of old versions for good.
     Redact(With<Redact>),
     /// Merge a version that another writer displaced into the present text.
@@ -69,6 +69,10 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: Db,
     },
+    /// Make, list, check and scrub backups, also while a server runs.
+    Backup(Backup),
+    /// Put a backup in the place of the database of a stopped server.
+    Restore(RestoreBackup),
     /// Rewrite the database of a stopped server, so that nothing deleted or redacted is left in its files.
     Scrub(Place),
     /// Print completions for a shell.

@@ -46,7 +46,6 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Put(given) => with(given, put::put),
         Command::Log(given) => with(given, history::log),
         Command::Diff(given) => with(given, history::diff),
-        Command::Restore(given) => with(given, history::restore),
         Command::Redact(given) => with(given, history::redact),
         Command::Merge(given) => with(given, edit::merge_displaced),
         Command::Serve(_)
@@ -54,6 +53,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         | Command::Workspace(_)
         | Command::Config { .. }
         | Command::Db { .. }
+        | Command::Backup(_)
+        | Command::Restore(_)
         | Command::Scrub(_)
         | Command::Completions { .. }
         | Command::Man { .. } => unreachable!("main runs these itself"),
@@ -83,5 +84,6 @@ fn memory(session: &Session, action: Memory) -> anyhow::Result<()> {
         Memory::Delete(args) => memories::remove(session, args),
         Memory::Put(args) => put::put(session, args),
         Memory::Tree(args) => tree::tree(session, args),
+        Memory::Restore(args) => history::restore(session, args),
     }
 }

@@ -52,6 +52,14 @@ pub(crate) fn client(flags: &ClientFlags) -> anyhow::Result<Client> {
     Ok(Client::new(&url, key))
 }
 
+/// A client of the server that runs on this data directory: with the admin key there, unless another is given.
+pub(crate) fn client_at(flags: &ClientFlags, data_dir: &Path) -> anyhow::Result<Client> {
+    let data_dir = data_dir.to_str().map(str::to_owned);
+    let env = |name: &str| if name == "STELE_DATA_DIR" { data_dir.clone() } else { process_env(name) };
+    let (url, key) = server(flags, &env)?;
+    Ok(Client::new(&url, key))
+}
+
 fn server(flags: &ClientFlags, env: Env<'_>) -> anyhow::Result<(String, String)> {
     let named = flags.profile.clone().or_else(|| env("STELE_PROFILE"));
     let profile = match named {

@@ -12,14 +12,14 @@ use crate::examine::examine;
 use crate::output::{Report, print};
 
 /// A database that a command is about.
-enum Where {
+pub(crate) enum Where {
     Directory(PathBuf),
     Server(Box<Url>),
 }
 
 impl Where {
     /// The place that the flags name, else the environment.
-    fn of(place: Place) -> anyhow::Result<Self> {
+    pub(crate) fn of(place: Place) -> anyhow::Result<Self> {
         if let Some(dir) = place.data_dir {
             return Ok(Self::Directory(dir));
         }

@@ -28,7 +28,7 @@ pub(crate) async fn installation(
     random: &dyn Random,
 ) -> anyhow::Result<Installation> {
     let path = admin_key_file(data_dir);
-    let draft = data_dir.join(format!("{DRAFT}{}", std::process::id()));
+    let draft = draft_file(data_dir);
     if let Some(there) = storage.installation().await? {
         settle_drafts(storage, data_dir, &path).await?;
         return Ok(there);
@@ -48,6 +48,11 @@ pub(crate) async fn installation(
     Ok(made)
 }
 
+/// Where a key is put away of which it is not yet known whether it is the one.
+pub(crate) fn draft_file(data_dir: &Path) -> PathBuf {
+    data_dir.join(format!("{DRAFT}{}", std::process::id()))
+}
+
 /// Looks after what a server left that ended between making the installation and naming its key file.
 async fn settle_drafts(storage: &dyn Storage, data_dir: &Path, path: &Path) -> anyhow::Result<()> {
     for entry in fs::read_dir(data_dir)? {
@@ -63,7 +68,7 @@ async fn settle_drafts(storage: &dyn Storage, data_dir: &Path, path: &Path) -> a
 }
 
 /// Writes a secret so that only its owner can read it.
-fn put_away(path: &Path, secret: &str) -> std::io::Result<()> {
+pub(crate) fn put_away(path: &Path, secret: &str) -> std::io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
         _ => {}

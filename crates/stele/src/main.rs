@@ -2,6 +2,7 @@
 
 mod admin;
 mod backend;
+mod backup;
 mod check;
 mod cli;
 mod commands;
@@ -41,6 +42,8 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Workspace(given) => admin::workspace(given.action, &given.client)?,
         Command::Config { action: ConfigAction::Check(args) } => check::check(&args)?,
         Command::Db { action } => database::run(action)?,
+        Command::Backup(given) => backup::run(given)?,
+        Command::Restore(args) => backup::restore(args)?,
         Command::Scrub(place) => database::scrub(place)?,
         Command::Completions { shell } => generate::completions(shell)?,
         Command::Man { dir } => generate::man(&dir)?,

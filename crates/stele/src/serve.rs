@@ -13,6 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 
 use crate::backend::Backend;
+use crate::backup::BackupKeeper;
 use crate::cli::ServeFlags;
 use crate::config::{Config, process_env};
 use crate::first_start::{admin_key_file, installation};
@@ -25,7 +26,10 @@ pub(crate) fn run(flags: ServeFlags) -> anyhow::Result<()> {
     let config = Config::load(&flags, &process_env)?;
     let _log = crate::log::start(config.log);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(config))
+    let served = runtime.block_on(serve(config));
+    // A backup under way may be reading on; all that was answered is durable.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    served
 }
 
 async fn serve(config: Config) -> anyhow::Result<()> {
@@ -63,12 +67,17 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     let dialects =
         [wire_anthropic::routes(stele.clone()), wire_recursion::routes(stele.clone(), config.error_codes)];
     let stop = stop_signal(stele.clone())?;
-    let router = stele_http::router::router(stele, dialects.into_iter().chain([reference]).chain(metrics));
+    let keeper = BackupKeeper::new(backend.source(&config));
+    let backups = stele_http::backups::routes(stele.clone(), keeper.clone());
+    let router =
+        stele_http::router::router(stele, dialects.into_iter().chain([reference, backups]).chain(metrics));
     greet(address, &config.data_dir);
     stele_http::serve::serve(listener, router, stop).await;
     sweeper.abort();
     tracing::info!("stopping: requests under way have ended");
-    backend.close().await
+    backend.close().await?;
+    keeper.end().await;
+    Ok(())
 }
 
 /// Done when the server is asked to stop; streams end then, for they would not by themselves.

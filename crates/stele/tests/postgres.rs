@@ -1,14 +1,15 @@
 //! The built binary on a throw-away PostgreSQL: several servers, faults, and copies either way.
 
+mod kit;
+
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use kit::{Server, admin_key, dir, stele, words};
 use serde_json::{Value, json};
 use stele_core::clock::System;
 use stele_core::id::WorkspaceId;
@@ -18,90 +19,6 @@ use stele_core::records::{Entry, EntryQuery, Kind, Order, Record, RecordQuery, R
 use stele_core::time::Timestamp;
 use store_sqlite::{Config, SqliteStorage};
 use throwaway_postgres::{Cluster, Database};
-
-fn stele(data_dir: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stele"));
-    command.env_clear().env("HOME", data_dir).env("STELE_DATA_DIR", data_dir).stdin(Stdio::null());
-    command
-}
-
-/// A running server.
-struct Server {
-    child: Child,
-    address: String,
-}
-
-impl Server {
-    /// Starts one on the database, or on the embedded one.
-    fn start(data_dir: &Path, database_url: Option<&str>) -> Self {
-        let mut command = stele(data_dir);
-        command.args(["serve", "--listen", "127.0.0.1:0"]);
-        if let Some(url) = database_url {
-            command.env("STELE_DATABASE_URL", url);
-        }
-        let mut child =
-            command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the binary runs");
-        let mut line = String::new();
-        let stdout = child.stdout.take().expect("its output is piped");
-        BufReader::new(stdout).read_line(&mut line).expect("it says where it is");
-        let address = line.trim().rsplit("http://").next().expect("an address").to_owned();
-        Self { child, address }
-    }
-
-    /// One request on a connection of its own; `None` if the server goes away before it has answered whole.
-    fn ask(&self, key: &str, method: &str, path: &str, body: &Value) -> Option<(u16, Value)> {
-        let body = if body.is_null() { String::new() } else { body.to_string() };
-        let mut stream = TcpStream::connect(&self.address).ok()?;
-        let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: stele\r\nconnection: close\r\nx-api-key: {key}\r\n\
-             anthropic-beta: agent-memory-2026-07-22\r\nanthropic-version: 2023-06-01\r\n\
-             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        stream.write_all(head.as_bytes()).ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
-        let (head, body) = answer.split_once("\r\n\r\n")?;
-        let status = head.split(' ').nth(1)?.parse().ok()?;
-        let length = head.to_lowercase().lines().find_map(|line| {
-            line.strip_prefix("content-length: ").and_then(|length| length.parse::<usize>().ok())
-        });
-        (length == Some(body.len()) || status == 204).then_some(())?;
-        Some((status, serde_json::from_str(body).unwrap_or(Value::Null)))
-    }
-
-    fn get(&self, key: &str, path: &str) -> Value {
-        let (status, body) = self.ask(key, "GET", path, &Value::Null).expect("an answer");
-        assert_eq!(status, 200, "{path}: {body}");
-        body
-    }
-
-    fn post(&self, key: &str, path: &str, body: &Value) -> Value {
-        let (status, answer) = self.ask(key, "POST", path, body).expect("an answer");
-        assert!(status < 300, "{path}: {status} {answer}");
-        answer
-    }
-
-    fn kill(&mut self) {
-        self.child.kill().expect("it can be killed");
-        self.child.wait().expect("it ends");
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn admin_key(data_dir: &Path) -> String {
-    std::fs::read_to_string(data_dir.join("admin-key")).expect("the admin key").trim().to_owned()
-}
-
-fn dir() -> tempfile::TempDir {
-    tempfile::tempdir().expect("a directory")
-}
 
 /// Two servers that started together on an empty database, the one with the admin key first.
 fn two_servers() -> (Database, [(tempfile::TempDir, Server); 2], String) {
@@ -124,10 +41,6 @@ fn two_servers() -> (Database, [(tempfile::TempDir, Server); 2], String) {
     }
     let key = admin_key(servers[0].0.path());
     (database, servers, key)
-}
-
-fn words(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
 #[test]
@@ -438,4 +351,125 @@ fn the_schema_is_migrated_and_looked_at_by_command() {
     let scrubbed =
         stele(dir.path()).args(["scrub", "--database-url", &postgres.url()]).output().expect("it runs");
     assert!(scrubbed.status.success(), "{}", words(&scrubbed));
+}
+
+fn run(dir: &Path, arguments: &[&str]) -> (bool, String) {
+    let output = stele(dir).args(arguments).output().expect("it runs");
+    (output.status.success(), words(&output))
+}
+
+fn done(dir: &Path, arguments: &[&str]) -> String {
+    let (ended_well, said) = run(dir, arguments);
+    assert!(ended_well, "{arguments:?}: {said}");
+    said
+}
+
+/// Whether a file of the backups in a directory holds these bytes.
+fn held(dir: &Path, canary: &str) -> bool {
+    let backups = std::fs::read_dir(dir).expect("a directory").map(|entry| entry.expect("an entry").path());
+    let files = backups.map(|backup| std::fs::read(backup.join("stele.db")).expect("a database file"));
+    let mut files = files.into_iter();
+    files.any(|bytes| bytes.windows(canary.len()).any(|window| window == canary.as_bytes()))
+}
+
+/// history-redact HR-08, on PostgreSQL: backups are made beside running servers, by them or by the command itself.
+#[test]
+fn backups_of_a_postgresql_are_scrubbed_and_restored_into_either_back_end() {
+    let (database, servers, key) = two_servers();
+    let (one, two) = (&servers[0].1, &servers[1].1);
+    let store = one.post(&key, "/v1/memory_stores", &json!({"name": "Notes"}))["id"].clone();
+    let store = store.as_str().expect("an id");
+    let memories = format!("/v1/memory_stores/{store}/memories");
+    let memory = one.post(&key, &memories, &json!({"path": "/k.md", "content": "canary-9c2"}));
+    two.post(&key, &memories, &json!({"path": "/other.md", "content": "stays"}));
+    let home = dir();
+    let (to, url) = (home.path().join("backups"), database.url());
+    let to = to.to_str().expect("UTF-8");
+    done(home.path(), &["backup", "--to", to, "--database-url", &url]);
+    let by_server = |arguments: &[&str]| {
+        let address = format!("http://{}", two.address);
+        let mut command = stele(home.path());
+        let output = command.args(arguments).args(["--url", &address]).env("STELE_API_KEY", &key).output();
+        let output = output.expect("it runs");
+        assert!(output.status.success(), "{}", words(&output));
+        words(&output)
+    };
+    by_server(&["backup", "--to", to]);
+    let backups: Vec<_> = std::fs::read_dir(to).expect("a directory").collect();
+    assert_eq!(backups.len(), 2);
+    let backup = backups[0].as_ref().expect("an entry").path();
+    let backup = backup.to_str().expect("UTF-8");
+    let elsewhere = home.path().join("elsewhere");
+    std::fs::create_dir(&elsewhere).expect("a directory");
+    for file in ["stele.db", "manifest.json"] {
+        std::fs::copy(Path::new(backup).join(file), elsewhere.join(file)).expect("copied");
+    }
+    let elsewhere = elsewhere.to_str().expect("UTF-8");
+
+    let id = memory["id"].as_str().expect("an id");
+    one.post(&key, &format!("{memories}/{id}"), &json!({"content": "clean"}));
+    let version = memory["memory_version_id"].as_str().expect("an id");
+    one.post(&key, &format!("/v1/memory_stores/{store}/memory_versions/{version}/redact"), &json!({}));
+    assert!(held(Path::new(to), "canary-9c2"), "it is in the backups");
+    assert_eq!(by_server(&["backup", "list"]).matches("may hold 1 redacted").count(), 2);
+    by_server(&["backup", "scrub", backup]);
+    done(home.path(), &["backup", "scrub", "--database-url", &url]);
+    assert!(!held(Path::new(to), "canary-9c2"), "it is in no managed backup");
+    let listed = done(home.path(), &["backup", "list", "--database-url", &url]);
+    assert_eq!(listed.matches("clean").count(), 2, "{listed}");
+    done(home.path(), &["backup", "verify", "--database-url", &url]);
+
+    let (ended_well, said) = run(home.path(), &["restore", elsewhere, "--database-url", &url, "--yes"]);
+    assert!(!ended_well && said.contains("nothing was restored") && said.contains("already"), "{said}");
+    let empty = Cluster::shared().empty("");
+    let restore = ["restore", elsewhere, "--database-url", &empty.url(), "--redactions-from", &url];
+    assert!(done(home.path(), &restore).contains("carried out: 1"));
+    let restored = Server::start(servers[0].0.path(), Some(&empty.url()));
+    assert_ne!(restored.epoch(&key), one.epoch(&key));
+    let data = home.path().join("data");
+    let restore =
+        ["restore", elsewhere, "--data-dir", data.to_str().expect("UTF-8"), "--redactions-from", &url];
+    done(home.path(), &restore);
+    let embedded = Server::start(&data, None);
+    for server in [&restored, &embedded] {
+        assert_eq!(server.paths(&key, store), ["/other.md"]);
+        let read = server.get(&key, &format!("/v1/memory_stores/{store}/memory_versions/{version}"));
+        assert!(read["redacted_at"].is_string() && read["content"].is_null(), "{read}");
+    }
+    done(home.path(), &["db", "check", "--database-url", &empty.url()]);
+    // And back: a backup of the embedded database into a PostgreSQL.
+    drop(embedded);
+    let third = Cluster::shared().empty("");
+    let again = home.path().join("again");
+    let again = again.to_str().expect("UTF-8");
+    done(home.path(), &["backup", "--to", again, "--data-dir", data.to_str().expect("UTF-8")]);
+    let made =
+        std::fs::read_dir(again).expect("a directory").next().expect("a backup").expect("an entry").path();
+    let said = done(home.path(), &["restore", made.to_str().expect("UTF-8"), "--database-url", &third.url()]);
+    assert!(said.contains("not known"), "{said}");
+    let server = Server::start(servers[0].0.path(), Some(&third.url()));
+    assert_eq!(server.paths(&key, store), ["/other.md"]);
+}
+
+#[test]
+fn a_backup_or_restore_of_a_postgresql_that_fails_leaves_nothing() {
+    let home = dir();
+    let nowhere = Cluster::shared().empty("");
+    let to = home.path().join("backups");
+    let to = to.to_str().expect("UTF-8");
+    let (ended_well, said) = run(home.path(), &["backup", "--to", to, "--database-url", &nowhere.url()]);
+    assert!(!ended_well && said.contains("no Stele database"), "{said}");
+    let data = home.path().join("data");
+    drop(Server::start(&data, None));
+    let data = data.to_str().expect("UTF-8");
+    done(home.path(), &["backup", "--to", to, "--data-dir", data]);
+    let backup =
+        std::fs::read_dir(to).expect("a directory").next().expect("a backup").expect("an entry").path();
+    let file = std::fs::OpenOptions::new().write(true).open(backup.join("stele.db")).expect("a file");
+    std::os::unix::fs::FileExt::write_all_at(&file, &[0x5A; 4096], 16_384).expect("written");
+    let backup = backup.to_str().expect("UTF-8");
+    let (ended_well, said) = run(home.path(), &["restore", backup, "--database-url", &nowhere.url()]);
+    assert!(!ended_well && said.contains("damaged"), "{said}");
+    let (_, said) = run(home.path(), &["db", "status", "--database-url", &nowhere.url()]);
+    assert!(said.contains("0 of"), "nothing was made in the database: {said}");
 }

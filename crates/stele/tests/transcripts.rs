@@ -131,8 +131,24 @@ impl Drop for World {
 
 /// Digits of dates and times as zeros, and the random part of a draft's directory.
 fn normal_times(line: &str) -> String {
+    let line = zeroed(&zeroed(line, b"0000-00-00 00:00:00"), b"00000000T000000Z");
+    let line = match line.split_once("00:00:00.") {
+        Some((head, tail)) => {
+            format!("{head}00:00:00{}", tail.trim_start_matches(|c: char| c.is_ascii_digit()))
+        }
+        None => line,
+    };
+    match line.split_once("/stele-") {
+        Some((head, tail)) if !tail.starts_with("00000000T") => {
+            format!("{head}/stele-XXXXXX{}", tail.get(6..).unwrap_or_default())
+        }
+        _ => line,
+    }
+}
+
+/// What has this shape, its digits as zeros.
+fn zeroed(line: &str, shape: &[u8]) -> String {
     let mut bytes = line.as_bytes().to_vec();
-    let shape = b"0000-00-00 00:00:00";
     for at in 0..bytes.len().saturating_sub(shape.len() - 1) {
         let window = &bytes[at..at + shape.len()];
         let fits = window.iter().zip(shape).all(|(byte, form)| match form {
@@ -145,17 +161,7 @@ fn normal_times(line: &str) -> String {
             zeros.for_each(|(n, _)| bytes[at + n] = b'0');
         }
     }
-    let line = String::from_utf8(bytes).expect("only digits were replaced");
-    let line = match line.split_once("00:00:00.") {
-        Some((head, tail)) => {
-            format!("{head}00:00:00{}", tail.trim_start_matches(|c: char| c.is_ascii_digit()))
-        }
-        None => line,
-    };
-    match line.split_once("/stele-") {
-        Some((head, tail)) => format!("{head}/stele-XXXXXX{}", tail.get(6..).unwrap_or_default()),
-        None => line,
-    }
+    String::from_utf8(bytes).expect("only digits were replaced")
 }
 
 /// The text of a transcript as its commands really answer.

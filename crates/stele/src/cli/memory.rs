@@ -105,6 +105,8 @@ pub(crate) enum Memory {
     Put(Put),
     /// Show a store as a tree.
     Tree(Tree),
+    /// Write the text of an old version back.
+    Restore(Restore),
 }
 
 #[derive(Debug, Args)]

@@ -207,6 +207,9 @@ pub(crate) fn redact(session: &Session, args: Redact) -> anyhow::Result<()> {
     if session.json {
         report.json(&json!({"data": redacted, "dry_run": false}));
     }
+    for backup in crate::backup::holding(client)?.into_iter().flatten() {
+        complain(&format!("may still be held by the backup {backup}; stele backup scrub rewrites it"));
+    }
     report.end()
 }
 

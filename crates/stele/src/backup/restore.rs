@@ -1,0 +1,239 @@
+//! `stele restore`: a backup in the place of a database, all of it or nothing.
+//!
+//! Nothing is touched before the backup was read whole and found sound. The new database is put together beside the
+//! old one, with the redactions that the old one knows of, and takes its place by one rename.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use indicatif::ProgressBar;
+use serde_json::json;
+use stele_core::backup::{BackupRecord, RedactionRecord};
+use stele_core::clock::{Clock, Random, System};
+use stele_core::dump::Dump;
+use stele_core::id::Epoch;
+use stele_core::service::IssuedKey;
+use store_postgres::{PostgresDump, PostgresLoad, Url};
+use store_sqlite::{Draft, Known, RESTORE_DRAFT, Replayed, SqliteDump};
+
+use super::make::host;
+use super::manifest::{Holds, Sound, verify};
+use crate::cli::RestoreBackup;
+use crate::config::database;
+use crate::database::Where;
+use crate::failure::{Class, fail};
+use crate::first_start::{admin_key_file, draft_file, put_away};
+use crate::output::{complain, count, print, print_json, time};
+use crate::prompt::confirm;
+
+/// Redactions read at once.
+const PAGE: usize = 1_000;
+
+/// Whether redactions made since the backup could be known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Since {
+    /// They were read from a database.
+    Known,
+    /// No database that knows them was there.
+    NoDatabase,
+    /// The one that knows them cannot be read.
+    Unreadable,
+}
+
+pub(crate) fn run(args: RestoreBackup) -> anyhow::Result<()> {
+    let place = Where::of(args.place)?;
+    if let Where::Directory(dir) = &place {
+        store_sqlite::is_free(dir)
+            .context("nothing was restored: a server is running on that data directory")?;
+    }
+    if !args.backup.exists() && args.backup.to_string_lossy().contains(":/") {
+        let message = format!(
+            "there is no backup at {}: to write an old version of a memory back: stele memory restore",
+            args.backup.display()
+        );
+        return Err(fail(Class::NotFound, message));
+    }
+    let backup = verify(&args.backup).context("nothing was restored")?;
+    let more =
+        args.redactions_from.iter().map(|from| redactions_of(from)).collect::<anyhow::Result<Vec<_>>>()?;
+    let more: Vec<RedactionRecord> = more.into_iter().flatten().collect();
+    let named = !args.redactions_from.is_empty();
+    let (shown, replayed, since) = match place {
+        Where::Directory(dir) => into_directory(&backup, &dir, more, args.yes)?,
+        Where::Server(url) => into_postgres(&backup, &url, &more)?,
+    };
+    let since = if named && since == Since::NoDatabase { Since::Known } else { since };
+    report(&backup, &shown, replayed, since, args.json)
+}
+
+fn report(
+    backup: &Sound,
+    shown: &str,
+    replayed: Replayed,
+    since: Since,
+    as_json: bool,
+) -> anyhow::Result<()> {
+    let manifest = &backup.manifest;
+    if as_json {
+        print_json(&json!({
+            "restored": shown,
+            "backup_id": manifest.backup_id,
+            "made_at": manifest.made_at,
+            "redactions_replayed": replayed.versions,
+            "memories_deleted": replayed.memories,
+            "redactions_known": since == Since::Known,
+        }))?;
+    } else {
+        let Holds { stores, memories, versions, .. } = manifest.holds;
+        let made_at = time(&manifest.made_at);
+        let stores = count(usize::try_from(stores)?, "store", "stores");
+        print(&format!(
+            "{shown}: restored as of {made_at}: {stores} with {memories} memories and {versions} versions"
+        ))?;
+        let Replayed { versions, memories } = replayed;
+        if since == Since::Known {
+            print(&format!("redactions made since were carried out: {versions}"))?;
+        }
+        if memories > 0 {
+            print(&format!(
+                "memories deleted, because their text of that time was redacted since: {memories}"
+            ))?;
+        }
+    }
+    match since {
+        Since::Known => {}
+        Since::NoDatabase => complain(
+            "redactions made since the backup are not known: there was no database here before. A database or newer \
+             backup that knows them can be named: --redactions-from",
+        ),
+        Since::Unreadable => complain(
+            "redactions made since the backup are not known: the database that was here could not be read",
+        ),
+    }
+    Ok(())
+}
+
+/// The redactions that another database or a newer backup knows of.
+fn redactions_of(from: &str) -> anyhow::Result<Vec<RedactionRecord>> {
+    let cannot = || format!("cannot read the redactions of {}", shown(from));
+    if Url::looks_like(from) {
+        let mut dump = PostgresDump::open(&database(from)?).with_context(cannot)?;
+        let (mut all, mut after) = (Vec::new(), None);
+        loop {
+            let page = dump.redactions(after, PAGE).with_context(cannot)?;
+            let Some(last) = page.last() else { return Ok(all) };
+            after = Some(last.place());
+            all.extend(page);
+        }
+    }
+    let dir = Path::new(from);
+    store_sqlite::is_free(dir).with_context(cannot)?;
+    let known = store_sqlite::known(dir).with_context(cannot)?;
+    Ok(known.with_context(|| format!("there is no Stele database in {from}"))?.redactions)
+}
+
+/// A place without its password.
+fn shown(place: &str) -> String {
+    match Url::looks_like(place).then(|| database(place)) {
+        Some(Ok(url)) => url.to_string(),
+        Some(Err(_)) => "that address".into(),
+        None => place.to_owned(),
+    }
+}
+
+/// What the database to be replaced knows; read while nobody else may open it.
+fn known(dir: &Path) -> (Known, Since) {
+    match store_sqlite::known(dir) {
+        Ok(Some(known)) => (known, Since::Known),
+        Ok(None) => (Known::default(), Since::NoDatabase),
+        Err(error) => {
+            complain(&format!("the database in {} cannot be read: {error}", dir.display()));
+            (Known::default(), Since::Unreadable)
+        }
+    }
+}
+
+/// The backup itself, as the restored installation remembers it.
+fn itself(backup: &Sound, others: &[BackupRecord]) -> anyhow::Result<Option<BackupRecord>> {
+    let record = backup.manifest.record(host(), &backup.dir)?;
+    Ok((!others.iter().any(|other| other.id == record.id)).then_some(record))
+}
+
+fn into_directory(
+    backup: &Sound,
+    dir: &Path,
+    more: Vec<RedactionRecord>,
+    yes: bool,
+) -> anyhow::Result<(String, Replayed, Since)> {
+    let shown = dir.display().to_string();
+    std::fs::create_dir_all(dir).with_context(|| format!("cannot make {shown}"))?;
+    // Taken before anything is asked: no server may start on what is about to go.
+    let _locked = store_sqlite::lock(dir)?;
+    let (mut known, since) = known(dir);
+    let ours = &backup.manifest.installation;
+    if known.organization.is_some_and(|there| there.to_string() != *ours) {
+        let message = format!(
+            "nothing was restored: {shown} holds another installation than the one that the backup was made of; \
+             restore it into an empty data directory"
+        );
+        return Err(fail(Class::Refused, message));
+    }
+    if since != Since::NoDatabase {
+        let made_at = time(&backup.manifest.made_at);
+        let question = format!(
+            "Replace the database in {shown} by the backup of {made_at}? What was written since is lost."
+        );
+        confirm(&question, yes)?;
+    }
+    known.redactions.extend(more);
+    let nothing = || "nothing was restored".to_owned();
+    let (draft, replayed) = draft(backup, &dir.join(RESTORE_DRAFT), &known).with_context(nothing)?;
+    let key = admin_key_file(dir);
+    if key.exists() {
+        draft.replace(dir).context("the restore did not end")?;
+        return Ok((shown, replayed, since));
+    }
+    // Keys are no part of a backup, and whoever lost the directory lost this one too. The file first, as at the first
+    // start; a server gives it its name if this ends before.
+    let mut made = None;
+    draft.keep_first_key(|first| made.insert(IssuedKey::admin(first, &System, &System)).record())?;
+    let secret = made.context("a key was made")?.secret;
+    put_away(&draft_file(dir), secret.reveal())?;
+    draft.replace(dir).context("the restore did not end")?;
+    std::fs::rename(draft_file(dir), &key)?;
+    complain(&format!("a new admin key was put into {}; the others go on working", key.display()));
+    Ok((shown, replayed, since))
+}
+
+/// The database as it shall be, checked, in a place of its own.
+fn draft(backup: &Sound, at: &Path, known: &Known) -> anyhow::Result<(Draft, Replayed)> {
+    let mut draft = Draft::make(&backup.file(), at)?;
+    let replayed = draft.replay(&known.redactions, &System)?;
+    draft.renew_epoch(Epoch::mint(System.now(), System.bits()))?;
+    draft.keep_backups(&known.backups)?;
+    if let Some(record) = itself(backup, &known.backups)? {
+        draft.keep_backups(&[record])?;
+    }
+    match draft.examine()?.first() {
+        None => Ok((draft, replayed)),
+        Some(first) => bail!("the restored database would not be sound: {first}"),
+    }
+}
+
+fn into_postgres(
+    backup: &Sound,
+    url: &Url,
+    more: &[RedactionRecord],
+) -> anyhow::Result<(String, Replayed, Since)> {
+    let nothing = || format!("nothing was restored to {url}");
+    // Asked first: it refuses a database that is not empty.
+    let target = PostgresLoad::open(url).with_context(nothing)?;
+    let temporary = tempfile::tempdir()?;
+    let dir: PathBuf = temporary.path().join("restore");
+    let known = Known { redactions: more.to_vec(), ..Known::default() };
+    let (draft, replayed) = draft(backup, &dir, &known).with_context(nothing)?;
+    draft.seal()?;
+    let mut source = SqliteDump::open(&dir)?;
+    crate::copy::copy(&mut source, Box::new(target), &ProgressBar::hidden()).with_context(nothing)?;
+    Ok((url.to_string(), replayed, Since::NoDatabase))
+}
