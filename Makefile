@@ -3,7 +3,7 @@ SHELL := bash
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 BIN := $(CURDIR)/target/debug/stele
 
-.PHONY: serve build test test-long lint test-rust test-e2e bench
+.PHONY: serve build test test-long lint test-rust test-e2e bench bench-postgres
 
 # Builds Stele and starts it on its embedded database.
 serve:
@@ -42,3 +42,8 @@ test-e2e: build
 bench:
 	cargo build --release --locked --package stele --package stele-bench
 	target/release/stele-bench target/release/stele $(SEED)
+
+# The same for PostgreSQL, on a throw-away one.
+bench-postgres:
+	cargo build --release --locked --package stele --package stele-bench
+	target/release/stele-bench target/release/stele $(or $(SEED),1) postgres

@@ -110,3 +110,18 @@ pub(crate) fn creates(dir: &Path, clients: u64, time: Duration, seed: u64) -> an
         Ok(Figures::of(times, began.elapsed()))
     })
 }
+
+/// Inserts `count` versions with their memories in one transaction.
+pub(crate) fn inserts(dir: &Path, count: u64, seed: u64) -> anyhow::Result<Duration> {
+    let connection = open(dir)?;
+    let (texts, mut seeded) = (Texts::new(seed), Seeded::new(seed));
+    let (reply, _) = mpsc::sync_channel(1);
+    let began = Instant::now();
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    for number in 1..=count {
+        let text = texts.pick(&mut seeded).to_owned();
+        write(&connection, &Job { number, text, reply: reply.clone() })?;
+    }
+    connection.execute_batch("COMMIT")?;
+    Ok(began.elapsed())
+}

@@ -4,7 +4,9 @@
 //! 4 kB `fdatasync`, a bare axum hello on the same kind of runtime) and records the CPU pressure.
 
 mod bare;
+mod bare_postgres;
 mod load;
+mod postgres;
 mod probes;
 mod report;
 mod server;
@@ -26,9 +28,13 @@ const ROUNDS: usize = 5;
 
 fn main() -> anyhow::Result<()> {
     let mut args = std::env::args().skip(1);
-    let binary = PathBuf::from(args.next().context("usage: stele-bench BINARY [SEED]")?);
+    let binary = PathBuf::from(args.next().context("usage: stele-bench BINARY [SEED [postgres]]")?);
     let seed: u64 = args.next().map_or(Ok(1), |seed| seed.parse())?;
+    let on_postgres = args.next().is_some_and(|word| word == "postgres");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    if on_postgres {
+        return postgres::run(&binary, seed, &runtime);
+    }
     let hello = probes::Hello::start()?;
     let before = probes::cpu_pressure();
     let mut rounds = Vec::new();

@@ -53,6 +53,12 @@ impl Server {
         Self::start(&self.binary.clone(), dir, &[crate::NO_CAP])
     }
 
+    /// Stops it; what it kept in `data` stays in the directory returned.
+    pub(crate) fn into_dir(mut self) -> anyhow::Result<TempDir> {
+        self.stop()?;
+        self.dir.take().context("a directory")
+    }
+
     /// Resident memory, in MB.
     pub(crate) fn resident_mb(&self) -> anyhow::Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;

@@ -83,7 +83,7 @@ impl Fleet {
 }
 
 /// A store with memories in it.
-struct Filled {
+pub(crate) struct Filled {
     store: String,
     /// Ids and hashes of its memories, by path.
     memories: Rc<Vec<(String, String)>>,
@@ -120,13 +120,13 @@ impl<'a> Works<'a> {
         Ok(Round {
             fdatasync: probes::fdatasync(scratch.path(), TIME)?,
             bare: bare::creates(scratch.path(), 64, TIME, self.seed)?,
-            creates: runtime.block_on(self.creates(&server, 64, TIME))?,
+            creates: runtime.block_on(self.creates(&server, 64, 1, TIME))?,
             hello: hellos(32, TIME)?,
             read_cached: runtime.block_on(self.reads(&server, &filled, TIME))?,
             read_uncached: runtime.block_on(self.reads(&uncached, &cold, TIME))?,
             updates: runtime.block_on(self.updates(&server, &filled, TIME))?,
             hello_one: hellos(1, SHORT)?,
-            create_one: runtime.block_on(self.creates(&server, 1, SHORT))?,
+            create_one: runtime.block_on(self.creates(&server, 1, 1, SHORT))?,
             list_first: runtime.block_on(list(&server, &filled.store, "", SHORT))?,
             list_last: runtime.block_on(list(&server, &filled.store, &last_page, SHORT))?,
             pressure: probes::cpu_pressure(),
@@ -153,12 +153,12 @@ impl<'a> Works<'a> {
             reads: self.reads(server, filled, TIME).await?,
             list: list(server, &filled.store, "", TIME).await?,
             updates: self.updates(server, filled, TIME).await?,
-            creates: self.creates(server, 64, TIME).await?,
+            creates: self.creates(server, 64, 1, TIME).await?,
         })
     }
 
-    /// Makes a store of `count` memories, over 64 connections.
-    async fn fill(&self, server: &Server, count: usize) -> anyhow::Result<Filled> {
+    /// Makes a store of `count` memories, over 64 connections; answers with its id.
+    pub(crate) async fn fill_only(&self, server: &Server, count: usize) -> anyhow::Result<String> {
         let mut connection = Connection::open(server.address).await?;
         let body = "{\"name\": \"bench\"}";
         let made: Value = serde_json::from_slice(
@@ -181,12 +181,19 @@ impl<'a> Works<'a> {
             }
         })
         .await?;
+        Ok(store)
+    }
+
+    /// Makes a store of `count` memories, and lists them.
+    pub(crate) async fn fill(&self, server: &Server, count: usize) -> anyhow::Result<Filled> {
+        let store = self.fill_only(server, count).await?;
+        let (mut connection, key) = (Connection::open(server.address).await?, &server.key);
         let mut memories = Vec::with_capacity(count);
         let mut page = String::new();
         loop {
             let path = format!("/v1/memory_stores/{store}/memories?limit=100{page}");
             let answer: Value =
-                serde_json::from_slice(connection.call(&request("GET", &path, &key, "")).await?)?;
+                serde_json::from_slice(connection.call(&request("GET", &path, key, "")).await?)?;
             for memory in answer["data"].as_array().into_iter().flatten() {
                 let text = |name: &str| memory[name].as_str().unwrap_or_default().to_owned();
                 memories.push((text("id"), text("content_sha256")));
@@ -199,15 +206,24 @@ impl<'a> Works<'a> {
         Ok(Filled { store, memories: Rc::new(memories) })
     }
 
-    /// Creates in a new store.
-    async fn creates(&self, server: &Server, connections: usize, time: Duration) -> anyhow::Result<Figures> {
-        let store = self.fill(server, 1).await?.store;
-        let (path, key, seed) =
-            (format!("/v1/memory_stores/{store}/memories"), server.key.clone(), self.seed);
+    /// Creates spread over as many new stores.
+    pub(crate) async fn creates(
+        &self,
+        server: &Server,
+        connections: usize,
+        stores: usize,
+        time: Duration,
+    ) -> anyhow::Result<Figures> {
+        let mut paths = Vec::with_capacity(stores);
+        for _ in 0..stores {
+            let store = self.fill_only(server, 1).await?;
+            paths.push(format!("/v1/memory_stores/{store}/memories"));
+        }
+        let (key, seed) = (server.key.clone(), self.seed);
         load::run(server.address, connections, time, |number| {
             let texts = self.texts.clone();
             let (mut seeded, mut at, path, key) =
-                (Seeded::new(seed + number as u64), number, path.clone(), key.clone());
+                (Seeded::new(seed + number as u64), number, paths[number % stores].clone(), key.clone());
             move || {
                 let body = format!(
                     "{{\"path\": \"/new/{at:08}.md\", \"content\": \"{}\"}}",
@@ -220,7 +236,12 @@ impl<'a> Works<'a> {
         .await
     }
 
-    async fn reads(&self, server: &Server, filled: &Filled, time: Duration) -> anyhow::Result<Figures> {
+    pub(crate) async fn reads(
+        &self,
+        server: &Server,
+        filled: &Filled,
+        time: Duration,
+    ) -> anyhow::Result<Figures> {
         let requests: Rc<Vec<Vec<u8>>> = Rc::new(
             filled
                 .memories
