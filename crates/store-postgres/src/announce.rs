@@ -146,7 +146,7 @@ impl Shared {
         }
     }
 
-    /// How far the stores among these are, deleted ones too.
+    /// How far the stores and logs among these are, deleted ones too.
     async fn positions(&self, topics: &[Topic]) -> Result<Vec<(Topic, u64)>, Fault> {
         let ids: &Vec<Col<AnyId>> = &topics.iter().map(|topic| Col(AnyId(*topic))).collect();
         let read = |c: Arc<Connected>| async move {

@@ -345,7 +345,8 @@ statements! {
     // How far stores are, also those of which only their deletion is left.
     positions:
         "SELECT id, changed_at FROM stores WHERE id = ANY ($1::uuid[]) UNION ALL \
-         SELECT store, created_at FROM marks WHERE kind = 3 AND store = ANY ($1::uuid[])",
+         SELECT store, created_at FROM marks WHERE kind = 3 AND store = ANY ($1::uuid[]) UNION ALL \
+         SELECT id, last + dropped::int FROM logs WHERE id = ANY ($1::uuid[])",
     notify: "SELECT pg_notify($1, $2)",
 
     // The installation, workspaces and keys.

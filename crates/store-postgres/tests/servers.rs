@@ -194,6 +194,13 @@ async fn a_lost_notification_is_made_good_by_looking() {
     database.sql("UPDATE stele.stores SET changed_at = changed_at + 1");
     let now = store.changed_at.as_micros().unsigned_abs() + 1;
     while woken(&mut watch).await < now {}
+    let log = [0xCD; 16];
+    let mut watch = servers[1].watches().subscribe(log);
+    let id = "cd".repeat(16);
+    database.sql(&format!("INSERT INTO stele.logs (workspace, id, last) VALUES ('{workspace}', '{id}', 7)"));
+    while woken(&mut watch).await < 7 {}
+    database.sql(&format!("UPDATE stele.logs SET dropped = true WHERE id = '{id}'"));
+    while woken(&mut watch).await < 8 {}
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
