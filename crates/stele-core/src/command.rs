@@ -1,7 +1,7 @@
 //! Changes as data: what a writer asks of a store. `decide` judges them.
 
 use crate::hash::Sha256;
-use crate::id::{AgentId, MemoryId, VersionId};
+use crate::id::{AgentId, MemoryId, StoreId, VersionId};
 use crate::path::MemoryPath;
 use crate::refusal::Refusal;
 use crate::text::{Content, Description, MetadataPatch, Name, Summary};
@@ -17,6 +17,8 @@ pub struct NewStore {
     pub metadata: MetadataPatch,
     /// The agent that it belongs to, if any.
     pub agent: Option<AgentId>,
+    /// The id of a store that Stele itself will write, by learning; `None` for one that others curate.
+    pub learned: Option<StoreId>,
 }
 
 /// Whether a change is allowed on an archived store; the dialects differ in deletions. spec/recursion.md 16.4.

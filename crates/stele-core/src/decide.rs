@@ -184,12 +184,14 @@ pub fn decide_store(
 ) -> Result<Store, Refusal> {
     let metadata =
         Metadata::default().patched(&new.metadata).map_err(|error| Refusal::invalid("metadata", error))?;
+    // An agent's learned store comes with its first session, which the cap is not to keep from starting.
     if let Some(limit) = context.limits.stores_per_workspace
+        && new.learned.is_none()
         && situation.stores >= limit
     {
         return Err(Refusal::StoreLimit { limit });
     }
-    let id = StoreId::mint(context.now, context.random[0]);
+    let id = new.learned.unwrap_or_else(|| StoreId::mint(context.now, context.random[0]));
     let slug = match crate::text::slug(new.name.as_str()) {
         empty if empty.is_empty() => id.to_string(),
         slug => slug,
@@ -201,7 +203,7 @@ pub fn decide_store(
         slug,
         description: new.description.clone(),
         metadata,
-        origin: Origin::Curated,
+        origin: if new.learned.is_some() { Origin::Reflection } else { Origin::Curated },
         agent: new.agent,
         created_by: context.actor,
         created_at: context.now,

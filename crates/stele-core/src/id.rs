@@ -4,6 +4,9 @@
 
 use std::fmt;
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use crate::time::Timestamp;
 
 /// Builds the 16 bytes of a UUIDv7 whose order is the order of `at` down to the microsecond.
@@ -22,6 +25,16 @@ fn uuid_v7(at: Timestamp, random: u64) -> [u8; 16] {
     value.to_be_bytes()
 }
 
+/// The time in a UUIDv7 made by [`uuid_v7`].
+fn minted_at(id: [u8; 16]) -> Timestamp {
+    let value = u128::from_be_bytes(id);
+    let millis = value >> 80;
+    // The fraction was cut off when it was scaled, so the way back rounds up.
+    let fraction = ((value >> 64) & 0xFFF) * 1000;
+    let micros = millis * 1000 + fraction.div_ceil(4096);
+    Timestamp::from_micros(i64::try_from(micros).unwrap_or(i64::MAX))
+}
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -32,6 +45,11 @@ macro_rules! id {
             /// A new id whose order is that of `at`; `random` makes it unique.
             pub fn mint(at: Timestamp, random: u64) -> Self {
                 Self(uuid_v7(at, random))
+            }
+
+            /// The time that it was minted at, to the microsecond.
+            pub fn minted_at(&self) -> Timestamp {
+                minted_at(self.0)
             }
 
             /// The id with these 16 big-endian bytes.
@@ -60,6 +78,19 @@ macro_rules! id {
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, "{}({self})", stringify!($name))
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                Self::parse(&text).ok_or_else(|| D::Error::custom("not an id"))
             }
         }
     };
@@ -94,8 +125,36 @@ id!(
     AgentId
 );
 id!(
+    /// One version of an agent's definition.
+    AgentVersionId
+);
+id!(
+    /// An environment.
+    EnvironmentId
+);
+id!(
+    /// The key of an environment (not its secret).
+    EnvironmentKeyId
+);
+id!(
     /// A session.
     SessionId
+);
+id!(
+    /// An event of a session.
+    EventId
+);
+id!(
+    /// A file or repository of a session.
+    ResourceId
+);
+id!(
+    /// A token of a session (not its secret).
+    SessionTokenId
+);
+id!(
+    /// One stay of a session in its environment's work queue.
+    WorkItemId
 );
 id!(
     /// A person who uses the console.
@@ -129,6 +188,12 @@ mod tests {
             let first = MemoryId::mint(Timestamp::from_micros(a), r);
             let second = MemoryId::mint(Timestamp::from_micros(a + step), s);
             prop_assert!(first < second);
+        }
+
+        #[test]
+        fn an_id_tells_when_it_was_minted(at in 0i64..4_000_000_000_000_000, r in any::<u64>()) {
+            let at = Timestamp::from_micros(at);
+            prop_assert_eq!(EventId::mint(at, r).minted_at(), at);
         }
 
         #[test]

@@ -5,7 +5,7 @@ use std::fmt;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use crate::access::{Caller, Grant};
+use crate::access::{Caller, Grant, Principal};
 use crate::clock::Random;
 use crate::hash::Sha256;
 use crate::id::{KeyId, WorkspaceId};
@@ -13,18 +13,27 @@ use crate::text::Name;
 use crate::time::Timestamp;
 
 const PREFIX: &str = "rma_";
+/// What the secret of an environment's key begins with.
+pub const ENVIRONMENT_PREFIX: &str = "ske_";
+/// What the secret of a session's token begins with.
+pub const SESSION_PREFIX: &str = "sts_";
 
-/// The secret of a key: `rma_` and 43 base64url characters (32 random bytes). Never stored, logged or printed by
-/// `Debug`.
+/// The secret of a key: `rma_` (of an environment's key `ske_`, of a session's token `sts_`) and 43 base64url
+/// characters (32 random bytes). Never stored, logged or printed by `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
     /// A new secret.
     pub fn generate(random: &dyn Random) -> Self {
+        Self::with_prefix(PREFIX, random)
+    }
+
+    /// A new secret of another kind of credential.
+    pub fn with_prefix(prefix: &str, random: &dyn Random) -> Self {
         let mut bytes = [0; 32];
         random.fill(&mut bytes);
-        Self(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes)))
+        Self(format!("{prefix}{}", URL_SAFE_NO_PAD.encode(bytes)))
     }
 
     /// The secret itself, to be shown once.
@@ -119,12 +128,9 @@ impl ApiKey {
 
     /// The caller that shows it. `first` is the installation's first workspace.
     pub fn caller(&self, first: WorkspaceId) -> Caller {
-        Caller {
-            workspace: self.workspace,
-            key: self.id,
-            grant: self.grant,
-            first_workspace: self.workspace == first,
-        }
+        let first_workspace = self.workspace == first;
+        let principal = Principal::Key { key: self.id, grant: self.grant, first_workspace };
+        Caller { workspace: self.workspace, principal }
     }
 }
 

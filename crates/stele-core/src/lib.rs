@@ -34,3 +34,4 @@ pub mod storage;
 pub mod text;
 pub mod time;
 pub mod watch;
+pub mod work;

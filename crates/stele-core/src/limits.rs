@@ -15,6 +15,10 @@ pub struct Limits {
     pub store_bytes: Option<u64>,
     /// Versions a store may have; `None`: any number.
     pub versions_per_store: Option<u64>,
+    /// Stores that a session may have attached, the agent's learned one included.
+    pub stores_per_session: usize,
+    /// Characters that the instructions of an attachment may have.
+    pub instructions_chars: usize,
     /// How long, in seconds, every version is kept.
     pub version_retention_secs: u64,
     /// How many of a live memory's newest versions are kept whatever their age; its head always is.
@@ -30,6 +34,8 @@ impl Default for Limits {
             stores_per_workspace: None,
             store_bytes: None,
             versions_per_store: None,
+            stores_per_session: 8,
+            instructions_chars: 4_096,
             version_retention_secs: 30 * 24 * 60 * 60,
             versions_kept: 10,
         }

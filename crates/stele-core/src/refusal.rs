@@ -5,6 +5,7 @@ use crate::hash::{HashError, Sha256};
 use crate::id::{AgentId, KeyId, MemoryId, StoreId, VersionId, WorkspaceId};
 use crate::path::{MemoryPath, PathError};
 use crate::text::TextError;
+use crate::work::refusal::WorkRefusal;
 
 /// What is wrong with one field of a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -129,6 +130,9 @@ pub enum Refusal {
          database; list the store again and go on from there"
     )]
     SequenceExpired(StoreId),
+    /// It is about agents, environments, sessions or their work.
+    #[error(transparent)]
+    Work(#[from] WorkRefusal),
 }
 
 impl Refusal {

@@ -2,11 +2,15 @@
 
 use crate::access::{Forbidden, Permission, Requirement};
 use crate::hash::Sha256;
-use crate::id::{AgentId, KeyId, MemoryId, StoreId, VersionId, WorkspaceId};
+use crate::id::{
+    AgentId, EnvironmentId, KeyId, MemoryId, SessionId, StoreId, VersionId, WorkItemId, WorkspaceId,
+};
 use crate::path::MemoryPath;
 use crate::refusal::Refusal;
 use crate::storage::StorageError;
 use crate::text::TextError;
+use crate::work::item::ItemState;
+use crate::work::refusal::WorkRefusal;
 
 /// One of each refusal, and of those that a dialect may tell apart.
 pub fn refusals() -> Vec<Refusal> {
@@ -37,7 +41,55 @@ pub fn refusals() -> Vec<Refusal> {
         Refusal::VersionNotRestorable(version),
         Refusal::SequenceExpired(store),
     ];
+    let all: Vec<_> = all.into_iter().chain(work_refusals().into_iter().map(Refusal::Work)).collect();
     all.iter().for_each(listed);
+    all
+}
+
+/// One of each refusal about agents, environments, sessions and their work.
+fn work_refusals() -> Vec<WorkRefusal> {
+    let (agent, environment) = (AgentId::from_bytes([5; 16]), EnvironmentId::from_bytes([7; 16]));
+    let (session, item) = (SessionId::from_bytes([8; 16]), WorkItemId::from_bytes([9; 16]));
+    let all = vec![
+        WorkRefusal::AgentVersionNotFound { agent, version: 3 },
+        WorkRefusal::EnvironmentNotFound(environment),
+        WorkRefusal::EnvironmentKeyNotFound,
+        WorkRefusal::ForeignEnvironment,
+        WorkRefusal::SessionNotFound(session),
+        WorkRefusal::ResourceNotFound,
+        WorkRefusal::ThreadNotFound,
+        WorkRefusal::WorkItemNotFound(item),
+        WorkRefusal::AgentArchived(agent),
+        WorkRefusal::EnvironmentArchived(environment),
+        WorkRefusal::AgentChanged { newest: 2 },
+        WorkRefusal::HostingFixed,
+        WorkRefusal::SessionEnded(session),
+        WorkRefusal::SessionRunning(session),
+        WorkRefusal::AttachmentsFixed,
+        WorkRefusal::WorkItemStopped(item),
+        WorkRefusal::HeartbeatMismatch { state: ItemState::Queued, last_heartbeat: None, ttl_seconds: 300 },
+    ];
+    for refusal in &all {
+        match refusal {
+            WorkRefusal::AgentVersionNotFound { .. }
+            | WorkRefusal::EnvironmentNotFound(_)
+            | WorkRefusal::EnvironmentKeyNotFound
+            | WorkRefusal::ForeignEnvironment
+            | WorkRefusal::SessionNotFound(_)
+            | WorkRefusal::ResourceNotFound
+            | WorkRefusal::ThreadNotFound
+            | WorkRefusal::WorkItemNotFound(_)
+            | WorkRefusal::AgentArchived(_)
+            | WorkRefusal::EnvironmentArchived(_)
+            | WorkRefusal::AgentChanged { .. }
+            | WorkRefusal::HostingFixed
+            | WorkRefusal::SessionEnded(_)
+            | WorkRefusal::SessionRunning(_)
+            | WorkRefusal::AttachmentsFixed
+            | WorkRefusal::WorkItemStopped(_)
+            | WorkRefusal::HeartbeatMismatch { .. } => {}
+        }
+    }
     all
 }
 
@@ -64,7 +116,8 @@ fn listed(refusal: &Refusal) {
         | Refusal::InChangeset { .. }
         | Refusal::VersionIsHead(_)
         | Refusal::VersionNotRestorable(_)
-        | Refusal::SequenceExpired(_) => {}
+        | Refusal::SequenceExpired(_)
+        | Refusal::Work(_) => {}
     }
 }
 

@@ -12,7 +12,7 @@ use crate::changeset::Changeset;
 use crate::clock::{Clock, Random};
 use crate::command::{Command, NewStore};
 use crate::id::{KeyId, MemoryId, OrganizationId, StoreId, VersionId, WorkspaceId};
-use crate::key::{ApiKey, Contract, KeyHash, Secret};
+use crate::key::{ApiKey, Contract, ENVIRONMENT_PREFIX, KeyHash, SESSION_PREFIX, Secret};
 use crate::limits::Limits;
 use crate::list::{Depth, Detail, MemoryEntry, MemoryQuery, Page, StoreFilter, StorePosition, VersionQuery};
 use crate::meter;
@@ -27,10 +27,24 @@ use crate::storage::{
 use crate::text::Name;
 use crate::time::Timestamp;
 
+mod agents;
+mod credentials;
+mod environments;
+mod events;
 mod feed;
+mod kept;
+mod queue;
 mod search;
+mod sessions;
+mod turns;
 
+pub use agents::{ExpectedVersion, NewAgent};
+pub use environments::{EnvironmentPatch, NewEnvironment};
+pub use events::{EventFeed, EventsQuery, FollowedBy, ReadEventId};
 pub use feed::LastPage;
+pub use kept::Position;
+pub use queue::{Offer, QueueStats};
+pub use sessions::{NewSession, SessionPatch, SessionQuery, ShowAgent, WantedResource, WhenRunning};
 
 /// How long a key that was looked up is believed, in microseconds: a revocation in another process is seen
 /// within this time, one in this process at once. DESIGN 6 allows 5 s.
@@ -98,6 +112,9 @@ pub struct Stele {
     limits: Limits,
     installation: Installation,
     keys: Mutex<HashMap<KeyHash, (ApiKey, Timestamp)>>,
+    narrow: credentials::Believed,
+    turns: turns::Turns,
+    pollers: queue::Pollers,
     bodies: Arc<Bodies>,
     searcher: Arc<Searcher>,
     forms: Mutex<Vec<BodyForm>>,
@@ -242,6 +259,9 @@ impl Stele {
             limits: setup.limits,
             installation,
             keys: Mutex::default(),
+            narrow: credentials::Believed::default(),
+            turns: turns::Turns::default(),
+            pollers: queue::Pollers::default(),
             bodies: Arc::new(Bodies { cache }),
             forms: Mutex::default(),
             purge_wanted: setup.purge_wanted,
@@ -277,6 +297,9 @@ impl Stele {
     pub async fn authenticate(&self, shown: &str) -> Result<Option<Caller>, StorageError> {
         let hash = KeyHash::of(shown);
         let now = self.clock.now();
+        if shown.starts_with(SESSION_PREFIX) || shown.starts_with(ENVIRONMENT_PREFIX) {
+            return self.narrow_caller(shown, hash, now).await;
+        }
         let believed = self.believed(hash, now);
         let key = match believed {
             Some(key) => Some(key),
@@ -311,9 +334,8 @@ impl Stele {
     /// No create permission, no such agent, bounds, caps.
     pub async fn store_create(&self, caller: &Caller, new: NewStore) -> Result<Store, Error> {
         caller.may(Resource::Store, Action::Create).map_err(Refusal::from)?;
-        // There are no agents yet, so that none is known.
         if let Some(agent) = new.agent {
-            return Err(Refusal::AgentNotFound(agent).into());
+            self.agent_there(caller.workspace, agent).await?;
         }
         self.storage.store_create(caller.workspace, caller.actor(), new).await
     }
@@ -371,7 +393,7 @@ impl Stele {
         with_content: bool,
     ) -> Result<Changed, Error> {
         let (resource, action) = needed_for(&command);
-        caller.may(resource, action).map_err(Refusal::from)?;
+        caller.may_in(store, resource, action)?;
         let redacted = match &command {
             Command::RedactVersion { version, .. } => Some(*version),
             _ => None,
@@ -408,7 +430,7 @@ impl Stele {
     ) -> Result<ChangedAll, Error> {
         for command in changeset.commands() {
             let (resource, action) = needed_for(command);
-            caller.may(resource, action).map_err(Refusal::from)?;
+            caller.may_in(store, resource, action)?;
         }
         let change = ChangeAll { workspace: caller.workspace, store, actor: caller.actor(), changeset };
         self.storage.change_all(change).await
@@ -426,7 +448,7 @@ impl Stele {
         detail: Detail,
         form: Option<BodyForm>,
     ) -> Result<At<MemoryRead>, Error> {
-        caller.may(Resource::Memory, Action::Read).map_err(Refusal::from)?;
+        caller.may_in(store, Resource::Memory, Action::Read)?;
         let known = form.map(|form| Arc::new(BodiesOf { bodies: self.bodies.clone(), form }) as Arc<_>);
         let missing = memory.missing();
         let found = self.storage.memory_get(caller.workspace, store, memory, detail, known).await?;
@@ -464,7 +486,7 @@ impl Stele {
         store: StoreId,
         query: MemoryQuery,
     ) -> Result<At<Page<MemoryEntry>>, Error> {
-        caller.may(Resource::Memory, Action::Read).map_err(Refusal::from)?;
+        caller.may_in(store, Resource::Memory, Action::Read)?;
         let page = self.storage.memory_list(caller.workspace, store, query).await?;
         Ok(page.ok_or(Refusal::StoreNotFound(store))?)
     }
@@ -506,7 +528,7 @@ impl Stele {
         id: VersionId,
         full: bool,
     ) -> Result<At<VersionText>, Error> {
-        caller.may(Resource::Version, Action::Read).map_err(Refusal::from)?;
+        caller.may_in(store, Resource::Version, Action::Read)?;
         let found = self.storage.version_by_id(caller.workspace, store, id, full).await?;
         found_in(store, found, Refusal::VersionNotFound(id))
     }
@@ -521,7 +543,7 @@ impl Stele {
         store: StoreId,
         query: VersionQuery,
     ) -> Result<At<Page<VersionText>>, Error> {
-        caller.may(Resource::Version, Action::Read).map_err(Refusal::from)?;
+        caller.may_in(store, Resource::Version, Action::Read)?;
         let page = self.storage.version_list(caller.workspace, store, query).await?;
         Ok(page.ok_or(Refusal::StoreNotFound(store))?)
     }
@@ -609,7 +631,7 @@ impl Stele {
         (resource, action): (Resource, Action),
         first: First,
     ) -> Result<Store, Error> {
-        caller.may(resource, action).map_err(Refusal::from)?;
+        caller.may_in(store, resource, action)?;
         let found =
             self.storage.store_by_id(caller.workspace, store).await?.ok_or(Refusal::StoreNotFound(store))?;
         let closed = closed(&found).filter(|_| matches!(action, Action::Create | Action::Update));

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use crate::hash::Sha256;
 
@@ -207,7 +208,7 @@ impl Content {
 }
 
 /// Free pairs on an object, kept and returned, never interpreted.
-#[derive(Clone, Default, PartialEq, Eq, Debug)]
+#[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Metadata(BTreeMap<String, String>);
 
 impl Metadata {
@@ -308,7 +309,7 @@ impl<'a> SlugSearch<'a> {
     }
 
     fn slug(&self, number: u64) -> String {
-        if number == 1 { self.base.to_owned() } else { numbered_slug(self.base, number) }
+        numbered_slug(self.base, number)
     }
 
     /// The slug to look up next, or the answer: a free one.
@@ -326,8 +327,11 @@ impl<'a> SlugSearch<'a> {
     }
 }
 
-/// The `number`th slug on `base` (`-2`, `-3`, ...), cut so that it stays a slug.
-fn numbered_slug(base: &str, number: u64) -> String {
+/// The `number`th slug on `base`: `base` itself, `-2`, `-3` and so on, cut so that it stays a slug.
+pub(crate) fn numbered_slug(base: &str, number: u64) -> String {
+    if number == 1 {
+        return base.to_owned();
+    }
     let tail = format!("-{number}");
     format!("{}{tail}", &base[..base.len().min(MAX_SLUG_BYTES - tail.len())])
 }

@@ -4,9 +4,10 @@ use std::fmt;
 
 use jiff::SignedDuration;
 use jiff::civil::DateTime;
+use serde::{Deserialize, Serialize};
 
 /// A point in time: microseconds since 1970-01-01T00:00:00Z. Shown as RFC 3339 in UTC with six decimals.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
@@ -39,6 +40,11 @@ impl Timestamp {
     /// The later of `self` and one microsecond after `last`: strictly increasing whatever the clock does.
     pub fn after(self, last: Timestamp) -> Self {
         Self(self.0.max(last.0 + 1))
+    }
+
+    /// This time and so many milliseconds more.
+    pub const fn plus_millis(self, millis: u64) -> Self {
+        Self(self.0.saturating_add_unsigned(millis.saturating_mul(1_000)))
     }
 
     /// This time less so many seconds.

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use stele_core::hash::Sha256;
 use stele_core::id::{Epoch, StoreId};
 use stele_core::list::StorePosition;
+use stele_core::service::Position;
 use stele_core::time::Timestamp;
 
 const FORM: u8 = 1;
@@ -71,6 +72,20 @@ pub fn store_position(key: &[u8]) -> Result<StorePosition, BadCursor> {
     let id: [u8; 16] = id.try_into().map_err(|_| BadCursor)?;
     let created_at = Timestamp::from_micros(i64::from_be_bytes(*time));
     Ok(StorePosition { created_at, id: StoreId::from_bytes(id) })
+}
+
+/// The key of a place in a list by creation.
+pub fn created_key((created_at, id): Position) -> Vec<u8> {
+    [&created_at.as_micros().to_be_bytes()[..], &id].concat()
+}
+
+/// The place in a list by creation.
+///
+/// # Errors
+/// It is no such key.
+pub fn created_position(key: &[u8]) -> Result<Position, BadCursor> {
+    let StorePosition { created_at, id } = store_position(key)?;
+    Ok((created_at, *id.as_bytes()))
 }
 
 /// The place in a list by path.

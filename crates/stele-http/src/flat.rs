@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use stele_core::meter;
 use stele_core::refusal::Refusal;
 use stele_core::storage::{Error, StorageError};
+use stele_core::work::refusal::WorkRefusal;
 
 use crate::auth::Unknown;
 use crate::body::{BodyError, ShapeError};
@@ -128,6 +129,27 @@ impl From<Refusal> for FlatError {
             Refusal::SequenceExpired(_) => {
                 Self::new(S::GONE, "invalid_request", &message).with("reason", "sequence_expired")
             }
+            Refusal::Work(refusal) => match refusal {
+                WorkRefusal::AgentVersionNotFound { .. }
+                | WorkRefusal::EnvironmentNotFound(_)
+                | WorkRefusal::EnvironmentKeyNotFound
+                | WorkRefusal::SessionNotFound(_)
+                | WorkRefusal::ResourceNotFound
+                | WorkRefusal::ThreadNotFound
+                | WorkRefusal::WorkItemNotFound(_) => missing(),
+                WorkRefusal::ForeignEnvironment => Self::new(S::FORBIDDEN, "forbidden", &message),
+                WorkRefusal::AgentArchived(_) => invalid("agent_id"),
+                WorkRefusal::EnvironmentArchived(_) => invalid("environment_id"),
+                WorkRefusal::HostingFixed => invalid("provider"),
+                WorkRefusal::AttachmentsFixed => invalid("memory_stores"),
+                WorkRefusal::AgentChanged { .. } => {
+                    Self::new(S::CONFLICT, "revision_conflict", &message).on("base_agent_version_id")
+                }
+                WorkRefusal::SessionEnded(_) | WorkRefusal::SessionRunning(_) => conflict("session_id"),
+                WorkRefusal::WorkItemStopped(_) | WorkRefusal::HeartbeatMismatch { .. } => {
+                    conflict("work_id")
+                }
+            },
         }
     }
 }

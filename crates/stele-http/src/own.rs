@@ -1,4 +1,4 @@
-//! Stele's own routes under `/stele/v1`: keys and workspaces. DESIGN 6, spec/recursion.md 18 X4.
+//! Stele's own routes under `/stele/v1`: keys, workspaces and tokens of sessions. DESIGN 6, spec/recursion.md 18 X4.
 //!
 //! snake_case, closed bodies, UUIDs, errors in the flat envelope.
 
@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stele_core::access::{Action, Caller, Grant, Permission, Permissions, Resource, Role};
-use stele_core::id::{KeyId, WorkspaceId};
+use stele_core::id::{KeyId, SessionId, WorkspaceId};
 use stele_core::key::{ApiKey, Contract};
 use stele_core::refusal::Refusal;
 use stele_core::service::{NewKey, NewWorkspace, Stele};
@@ -29,7 +29,7 @@ pub(crate) type Answer = Result<Response, FlatError>;
 
 static OWN: Family = Family {
     tag: "Keys and workspaces",
-    about: "Stele's own routes, for admins.",
+    about: "Stele's own routes.",
     headers: Vec::new,
     error: flat::schema,
     statuses: &[400, 401, 403, 404, 500, 503],
@@ -73,7 +73,31 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         .takes::<UpdateWorkspace>()
         .answers::<WorkspaceView>(200)
         .or(&[408, 413]),
+        Endpoint::new(
+            Method::POST,
+            "/stele/v1/sessions/{session_id}/tokens",
+            "create_session_token",
+            &OWN,
+            create_session_token,
+        )
+        .about("Make a token of a session, for its sandbox; it ends with the session. The answer alone shows it.")
+        .params([Param::path("session_id", "The session's id.", serde_json::json!({"type": "string", "format": "uuid"}))])
+        .may_take::<NoFields>()
+        .answers::<TokenView>(201)
+        .or(&[408, 409, 413]),
     ]
+}
+
+/// The body of an action: none, or an object without fields.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NoFields {}
+
+/// A token of a session.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SessionToken")]
+struct TokenView {
+    token: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -225,6 +249,18 @@ async fn revoke_key(Call { stele, caller }: Call, Path(id): Path<String>) -> Ans
     let id = KeyId::parse(&id).ok_or_else(|| FlatError::malformed_id("api_key_id"))?;
     stele.key_revoke(&caller, id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+async fn create_session_token(Call { stele, caller }: Call, Path(id): Path<String>, body: Body) -> Answer {
+    caller.may(Resource::SessionToken, Action::Create).map_err(Refusal::from)?;
+    let id = SessionId::parse(&id).ok_or_else(|| FlatError::malformed_id("session_id"))?;
+    let bytes = body::read(body).await?;
+    if !body::is_empty(&bytes) {
+        body::object::<NoFields>(&bytes).map(|NoFields {}| ())?;
+    }
+    let secret = stele.session_token_create(&caller, id).await?;
+    let view = TokenView { token: secret.reveal().to_owned() };
+    Ok((StatusCode::CREATED, [("cache-control", "no-store")], Json(view)).into_response())
 }
 
 #[derive(Deserialize, JsonSchema)]

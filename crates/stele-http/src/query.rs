@@ -27,6 +27,12 @@ impl Query {
         self.pairs.iter().rev().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
+    /// All values of an array parameter, sent as `name[]` or as `name` again and again. spec/anthropic.md 1.6.
+    pub fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        let is_it = move |sent: &str| sent.strip_suffix("[]").unwrap_or(sent) == name;
+        self.pairs.iter().filter(move |(sent, _)| is_it(sent)).map(|(_, value)| value.as_str())
+    }
+
     /// A whole number from `least` to `most`, or `default`.
     ///
     /// # Errors
@@ -90,6 +96,12 @@ mod tests {
         assert!(q.time("created_at[gte]").is_err());
         assert!(query("limit=%FF").number("limit", 1, 9, 1).is_err());
         assert_eq!(query("color=%FF&limit=3").number("limit", 1, 9, 1), Ok(3), "unknown ones are ignored");
+    }
+
+    #[test]
+    fn array_parameters_are_read_in_both_spellings() {
+        let q = query("statuses[]=idle&statuses%5B%5D=running&statuses=terminated&status=x");
+        assert_eq!(q.all("statuses").collect::<Vec<_>>(), ["idle", "running", "terminated"]);
     }
 
     #[test]

@@ -61,6 +61,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         "data directory"
     );
     tracing::info!(%address, stores = storage.store_count().await?, "listening");
+    let settler = tokio::spawn(settle(stele.clone()));
     let sweeper = tokio::spawn(sweep(stele.clone(), Duration::from_secs(config.sweep_secs), purge_wanted));
     let metrics = config.metrics.then(|| stele_http::metrics::routes(stele.clone()));
     let reference = stele_http::reference::routes(&reference::document(config.metrics));
@@ -74,6 +75,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     greet(address, &config.data_dir);
     stele_http::serve::serve(listener, router, stop).await;
     sweeper.abort();
+    settler.abort();
     tracing::info!("stopping: requests under way have ended");
     backend.close().await?;
     keeper.end().await;
@@ -107,6 +109,18 @@ async fn sweep(stele: Arc<Stele>, every: Duration, purge_wanted: Arc<Notify>) {
             }
             Ok(_) => {}
             Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "a sweep failed"),
+        }
+    }
+}
+
+/// Looks every second for work items whose lease has passed, also where no worker polls.
+async fn settle(stele: Arc<Stele>) {
+    let mut ticks = tokio::time::interval(Duration::from_secs(1));
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        if let Err(error) = stele.work_settle().await {
+            tracing::warn!(error = &error as &dyn std::error::Error, "work items could not be settled");
         }
     }
 }

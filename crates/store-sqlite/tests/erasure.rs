@@ -33,6 +33,7 @@ impl World {
             description: Description::parse("").expect("legal"),
             metadata: MetadataPatch::default(),
             agent: None,
+            learned: None,
         };
         let store = storage.store_create(workspace, actor, new).await.expect("a store").id;
         Self { storage, workspace, actor, store }

@@ -78,6 +78,7 @@ async fn a_swept_history_makes_room_for_the_next_one() {
         description: Description::parse("").expect("legal"),
         metadata: MetadataPatch::default(),
         agent: None,
+        learned: None,
     };
     let store = storage
         .store_create(workspace, Actor::ApiKey(KeyId::from_bytes([9; 16])), new)

@@ -33,6 +33,7 @@ mod replay;
 mod restoring;
 mod stores;
 mod versions;
+mod work;
 mod world;
 
 pub use clock::TestClock;

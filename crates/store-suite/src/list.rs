@@ -63,6 +63,14 @@ macro_rules! each_case {
                 a_dropped_log_is_gone_at_once_and_from_the_disk_with_the_sweep,
                 appends_are_announced_and_so_is_the_end,
             }
+            work {
+                events_of_several_servers_are_all_there_in_one_order,
+                first_sessions_at_once_make_one_learned_store,
+                an_item_goes_to_one_of_many_workers,
+                a_lease_that_passes_puts_the_item_back,
+                sessions_are_found_by_what_they_carry,
+                a_follower_hears_of_events_and_of_the_end,
+            }
             memories {
                 a_new_memory_reads_back_by_id_and_by_path,
                 a_read_brings_as_much_as_was_asked_for,

@@ -57,7 +57,7 @@ pub(crate) fn metadata(pairs: &[(&str, Option<&str>)]) -> MetadataPatch {
 
 pub(crate) fn new_store(called: &str) -> NewStore {
     let description = Description::parse("").expect("empty is legal");
-    NewStore { name: name(called), description, metadata: metadata(&[]), agent: None }
+    NewStore { name: name(called), description, metadata: metadata(&[]), agent: None, learned: None }
 }
 
 /// An author; equal numbers are the same one.

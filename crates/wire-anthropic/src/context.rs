@@ -44,10 +44,14 @@ pub(crate) struct NoFields {}
 
 impl Call {
     /// The id in the address at `{name}`: malformed or of another kind is as good as unknown.
-    fn id<T: Prefixed>(&self, name: &str, what: &str) -> Result<T, ApiError> {
-        let text = self.params.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value);
-        T::read(text)
+    pub(crate) fn id<T: Prefixed>(&self, name: &str, what: &str) -> Result<T, ApiError> {
+        T::read(self.param(name))
             .ok_or_else(|| ApiError::not_found(format!("{what} not found: that is not an id of one")))
+    }
+
+    /// The part of the address at `{name}`.
+    pub(crate) fn param(&self, name: &str) -> &str {
+        self.params.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value)
     }
 
     /// Judges the caller before its body is read: whoever may not write cannot make the server hold what it sends.
@@ -142,8 +146,19 @@ impl FromRequestParts<Arc<Stele>> for Call {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, stele: &Arc<Stele>) -> Result<Self, ApiError> {
+        Self::open(parts, stele, memory_beta).await
+    }
+}
+
+impl Call {
+    /// A call whose beta header fits `beta`, the rule of its routes.
+    pub(crate) async fn open(
+        parts: &mut Parts,
+        stele: &Arc<Stele>,
+        beta: fn(&HeaderMap) -> Result<(), ApiError>,
+    ) -> Result<Self, ApiError> {
         let caller = auth::caller(stele, &parts.headers).await?;
-        memory_beta(&parts.headers)?;
+        beta(&parts.headers)?;
         workspace(&parts.headers, &caller)?;
         let params = RawPathParams::from_request_parts(parts, &()).await.map_err(|_| ApiError::no_route())?;
         let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
@@ -153,7 +168,7 @@ impl FromRequestParts<Arc<Stele>> for Call {
 }
 
 /// The values of `anthropic-beta`, joined over repeated headers. spec/anthropic.md 1.3.
-fn betas(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+pub(crate) fn betas(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     headers
         .get_all("anthropic-beta")
         .iter()

@@ -1,5 +1,7 @@
 //! The one table of the dialect's endpoints: the router and `/openapi.json` are made from it.
 
+mod work;
+
 use axum::http::Method;
 use serde_json::{Value, json};
 use stele_http::openapi::{Endpoint, Family, Param, one_of, time, whole};
@@ -92,10 +94,10 @@ fn at_version(endpoint: Endpoint) -> Endpoint {
     at(endpoint).params([Param::path("version", "The version's id.", id("memver"))])
 }
 
-/// All of them. spec/anthropic.md 2.2, 3.2, 4.3.
+/// All of them. spec/anthropic.md 2.2, 3.2, 4.3, and what `work` names.
 pub(crate) fn endpoints() -> Vec<Endpoint> {
-    let all = [of_stores(), of_feed(), of_memories(), of_versions(), of_changesets()];
-    all.into_iter().flatten().collect()
+    let memory = [of_stores(), of_feed(), of_memories(), of_versions(), of_changesets()];
+    memory.into_iter().flatten().chain(work::endpoints()).collect()
 }
 
 macro_rules! endpoint {

@@ -8,6 +8,7 @@ use stele_core::meter;
 use stele_core::refusal::{FieldError, Refusal};
 use stele_core::storage::{Error, StorageError};
 use stele_core::text::TextError;
+use stele_core::work::refusal::WorkRefusal;
 use stele_http::auth::Unknown;
 use stele_http::body::{BodyError, ShapeError};
 use stele_http::reply::SEQUENCE;
@@ -40,7 +41,7 @@ impl ApiError {
         Self { status, kind, message, code: None, index: None, members, retry_after: None, sequence: None }
     }
 
-    fn code(mut self, code: &'static str) -> Self {
+    pub(crate) fn code(mut self, code: &'static str) -> Self {
         self.code = Some(code);
         self
     }
@@ -123,6 +124,46 @@ impl From<Refusal> for ApiError {
             Refusal::VersionIsHead(_) => Self::invalid(text).code("memory_version_is_head"),
             Refusal::SequenceExpired(_) => {
                 Self::new(S::GONE, "invalid_request_error", text).code("sequence_expired")
+            }
+            Refusal::Work(refusal) => Self::of_work(refusal, text),
+        }
+    }
+}
+
+impl ApiError {
+    /// The answer to a refusal about agents, environments, sessions or their work.
+    fn of_work(refusal: &WorkRefusal, text: String) -> Self {
+        use StatusCode as S;
+        match refusal {
+            WorkRefusal::EnvironmentNotFound(id) => Self::not_found(format!("{text}: {}", id.spell())),
+            WorkRefusal::SessionNotFound(id) => Self::not_found(format!("{text}: {}", id.spell())),
+            WorkRefusal::WorkItemNotFound(id) => Self::not_found(format!("{text}: {}", id.spell())),
+            WorkRefusal::AgentVersionNotFound { .. }
+            | WorkRefusal::EnvironmentKeyNotFound
+            | WorkRefusal::ResourceNotFound
+            | WorkRefusal::ThreadNotFound => Self::not_found(text),
+            WorkRefusal::ForeignEnvironment => Self::forbidden(text),
+            WorkRefusal::EnvironmentArchived(_) => Self::invalid(text).code("environment_archived"),
+            WorkRefusal::HostingFixed => Self::invalid(text).code("invalid_config_type_change"),
+            WorkRefusal::AgentArchived(_)
+            | WorkRefusal::SessionEnded(_)
+            | WorkRefusal::SessionRunning(_)
+            | WorkRefusal::AttachmentsFixed => Self::invalid(text),
+            WorkRefusal::AgentChanged { .. } | WorkRefusal::WorkItemStopped(_) => {
+                Self::new(S::CONFLICT, "invalid_request_error", text)
+            }
+            WorkRefusal::HeartbeatMismatch { state, last_heartbeat, ttl_seconds } => {
+                let mut error = Self::new(S::PRECONDITION_FAILED, "invalid_request_error", text);
+                let current = json!({
+                    "state": state.as_str(),
+                    "last_heartbeat": last_heartbeat,
+                    "lease_extended": false,
+                    "ttl_seconds": ttl_seconds,
+                });
+                let details =
+                    json!({"error_code": "heartbeat_precondition_failed", "current_state": current});
+                error.members.insert("details".into(), details);
+                error
             }
         }
     }
@@ -226,7 +267,7 @@ pub(crate) fn render(mut response: Response, request_id: Option<&RequestId>) -> 
     *response.body_mut() = body.to_string().into();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if error.status == StatusCode::CONFLICT {
+    if matches!(error.status, StatusCode::CONFLICT | StatusCode::PRECONDITION_FAILED) {
         // Without it the SDKs repeat every 409 twice; no conflict here is cured by that.
         headers.insert("x-should-retry", HeaderValue::from_static("false"));
     }

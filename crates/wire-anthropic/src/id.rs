@@ -1,6 +1,9 @@
 //! Ids as this dialect spells them: a prefix, `01`, and the base58 of the 16 bytes. DESIGN 4, spec/anthropic.md 1.5.
 
-use stele_core::id::{KeyId, MemoryId, ServiceAccountId, SessionId, StoreId, UserId, VersionId, WorkspaceId};
+use stele_core::id::{
+    AgentId, EnvironmentId, EnvironmentKeyId, EventId, KeyId, MemoryId, ResourceId, ServiceAccountId,
+    SessionId, StoreId, UserId, VersionId, WorkItemId, WorkspaceId,
+};
 use stele_http::request::{base58, from_base58};
 
 /// An id with a prefix in this dialect.
@@ -61,6 +64,12 @@ prefixed! {
     UserId "user"
     ServiceAccountId "svac"
     WorkspaceId "wrkspc"
+    AgentId "agent"
+    EnvironmentId "env"
+    EnvironmentKeyId "envkey"
+    EventId "sevt"
+    ResourceId "sesrsc"
+    WorkItemId "work"
 }
 
 /// The id of a session in a filter; `session_` is read too.

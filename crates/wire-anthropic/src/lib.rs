@@ -1,19 +1,28 @@
-//! The Anthropic dialect under `/v1`: a thin translation over core. spec/anthropic.md 1 to 5.
+//! The Anthropic dialect under `/v1`: a thin translation over core. spec/anthropic.md 1 to 13.
 //!
 //! A handler authenticates, turns the request into a core command or query, calls the use case and renders.
 
+mod agents;
 mod changes;
 mod changesets;
 mod context;
 mod endpoints;
+mod environments;
 mod error;
+mod events;
 mod id;
 mod memories;
 mod memory_tool;
+mod resources;
 mod search;
+mod sessions;
 mod stores;
+mod stream;
+mod threads;
 mod versions;
 mod view;
+mod work;
+mod work_queue;
 
 use std::sync::Arc;
 
@@ -52,7 +61,7 @@ pub fn operations() -> impl Iterator<Item = Operation> {
 async fn no_models() -> ApiError {
     ApiError::not_found(
         "Stele is a memory server and runs no model: keep a second client with Anthropic's own base URL and key for \
-         /v1/messages and /v1/models, and use this address for /v1/memory_stores",
+         /v1/messages and /v1/models, and use this address for /v1/memory_stores, /v1/agents and /v1/sessions",
     )
 }
 

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use stele_core::access::{Action, Resource};
 use stele_core::memory_tool::{ToolAnswer, ToolCommand, run};
+use stele_core::service::{First, Target};
 use stele_core::storage::At;
 use stele_http::body;
 use stele_http::reply::{at, bytes, json};
@@ -99,7 +100,9 @@ pub(crate) async fn call(call: Call, body: Body) -> Result<Response, ApiError> {
     let answer = match parse(&object(&body)?) {
         Ok(command) => run(&call.stele, &call.caller, store, &command).await?,
         Err(content) => {
-            let store = call.stele.store_get(&call.caller, store).await?;
+            let needed = (Resource::Memory, Action::Read);
+            let store =
+                call.stele.precondition(&call.caller, store, Target::Store, needed, First::Existence).await?;
             At { sequence: store.counters.sequence, value: ToolAnswer { content, is_error: true } }
         }
     };

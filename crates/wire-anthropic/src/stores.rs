@@ -27,7 +27,7 @@ use crate::view::{DeletedView, PageView, StoreView};
 type Answer = Result<Response, ApiError>;
 
 /// Metadata on the wire; a `null` value removes its key.
-type Pairs = BTreeMap<String, Option<String>>;
+pub(crate) type Pairs = BTreeMap<String, Option<String>>;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -60,7 +60,7 @@ pub(crate) struct UpdateStore {
 }
 
 /// What the document says of metadata beyond its types.
-fn bounded_metadata(schema: &mut Schema) {
+pub(crate) fn bounded_metadata(schema: &mut Schema) {
     schema.insert("maxProperties".into(), 16.into());
     schema.insert(
         "propertyNames".into(),
@@ -80,7 +80,7 @@ fn parse_description(text: Option<&str>) -> Result<Description, Refusal> {
     Description::parse(text.unwrap_or_default()).map_err(|error| Refusal::invalid("description", error))
 }
 
-fn parse_metadata(pairs: Option<Pairs>) -> Result<MetadataPatch, Refusal> {
+pub(crate) fn parse_metadata(pairs: Option<Pairs>) -> Result<MetadataPatch, Refusal> {
     MetadataPatch::parse(pairs.unwrap_or_default())
         .map_err(|(key, error)| Refusal::invalid(format!("metadata.{key}"), error))
 }
@@ -95,6 +95,7 @@ impl CreateStore {
             description: parse_description(self.description.as_deref())?,
             metadata: parse_metadata(self.metadata)?,
             agent: None,
+            learned: None,
         })
     }
 }

@@ -44,6 +44,7 @@ impl StoreFields {
             description: parse_description(self.description.as_deref().unwrap_or_default())?,
             metadata: MetadataPatch::default(),
             agent: self.agent_id.as_deref().map(parse_agent).transpose()?,
+            learned: None,
         })
     }
 

@@ -54,7 +54,7 @@ impl Stele {
         limit: usize,
         reader: Reader,
     ) -> Result<Changes, Error> {
-        caller.may(Resource::Memory, Action::Read).map_err(Refusal::from)?;
+        caller.may_in(store, Resource::Memory, Action::Read)?;
         let found = self.storage.changes(caller.workspace, store, standing.after, limit).await?;
         let changes = found.ok_or(Refusal::StoreNotFound(store))?;
         if changes.store.is_none() && reader == Reader::New {
@@ -125,7 +125,7 @@ impl Stele {
     /// # Errors
     /// No read permission, or no such store.
     pub async fn snapshot(&self, caller: &Caller, store: StoreId) -> Result<At<Vec<Memory>>, Error> {
-        caller.may(Resource::Memory, Action::Read).map_err(Refusal::from)?;
+        caller.may_in(store, Resource::Memory, Action::Read)?;
         let found = self.storage.snapshot(caller.workspace, store).await?;
         Ok(found.ok_or(Refusal::StoreNotFound(store))?)
     }
@@ -141,9 +141,9 @@ impl Stele {
         store: StoreId,
         wanted: Vec<Wanted>,
     ) -> Result<At<Vec<Option<VersionText>>>, Error> {
-        caller.may(Resource::Memory, Action::Read).map_err(Refusal::from)?;
+        caller.may_in(store, Resource::Memory, Action::Read)?;
         if wanted.iter().any(|wanted| matches!(wanted, Wanted::Version(_))) {
-            caller.may(Resource::Version, Action::Read).map_err(Refusal::from)?;
+            caller.may_in(store, Resource::Version, Action::Read)?;
         }
         let found = self.storage.contents(caller.workspace, store, wanted, CONTENT_BYTES).await?;
         Ok(found.ok_or(Refusal::StoreNotFound(store))?)

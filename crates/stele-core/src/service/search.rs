@@ -3,7 +3,6 @@
 use super::Stele;
 use crate::access::{Action, Caller, Resource};
 use crate::id::StoreId;
-use crate::refusal::Refusal;
 use crate::searcher::{Question, SearchPage};
 use crate::storage::{At, Error};
 
@@ -18,7 +17,7 @@ impl Stele {
         store: StoreId,
         question: &Question,
     ) -> Result<At<SearchPage>, Error> {
-        caller.may(Resource::Memory, Action::Read).map_err(Refusal::from)?;
+        caller.may_in(store, Resource::Memory, Action::Read)?;
         self.searcher.search(caller.workspace, store, question).await
     }
 

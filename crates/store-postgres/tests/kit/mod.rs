@@ -80,7 +80,7 @@ pub(crate) async fn install(storage: &PostgresStorage) -> Installation {
 pub(crate) async fn new_store(storage: &PostgresStorage, workspace: WorkspaceId, called: &str) -> Store {
     let metadata = MetadataPatch::default();
     let description = Description::parse("").expect("empty is legal");
-    let new = NewStore { name: name(called), description, metadata, agent: None };
+    let new = NewStore { name: name(called), description, metadata, agent: None, learned: None };
     storage.store_create(workspace, author(), new).await.expect("the store is made")
 }
 

@@ -38,6 +38,7 @@ pub(super) fn new_store(name: &str) -> NewStore {
         description: Description::parse("").expect("empty is legal"),
         metadata: metadata(&[]),
         agent: None,
+        learned: None,
     }
 }
 
