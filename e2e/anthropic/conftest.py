@@ -7,6 +7,7 @@ import os
 import pytest
 from anthropic import Anthropic
 
+from kit.agents import House
 from kit.server import STELE_BIN, Server
 from kit.tree import Tree
 from kit.wire import Wire
@@ -81,6 +82,14 @@ def tree(sdk) -> Tree:
 @pytest.fixture
 def new_tree(sdk):
     return lambda **fields: Tree.planted(sdk, **fields)
+
+
+@pytest.fixture
+def house(sdk, wire):
+    """An agent in a self-hosted environment of its own."""
+    made = House(sdk, wire)
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="session")
