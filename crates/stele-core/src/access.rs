@@ -175,6 +175,8 @@ pub enum Resource {
     SessionToken,
     /// Items of an environment's work queue.
     WorkItem,
+    /// Automations and their runs.
+    Automation,
 }
 
 impl Resource {
@@ -194,6 +196,7 @@ impl Resource {
         Self::Recording,
         Self::SessionToken,
         Self::WorkItem,
+        Self::Automation,
     ];
 }
 
@@ -299,7 +302,7 @@ pub const fn requirement(resource: Resource, action: Action) -> Option<Requireme
             Delete => Needs(Permission::Delete),
             Restore | Redact | Claim | Heartbeat | Stop => return None,
         },
-        Resource::Agent | Resource::Environment => match action {
+        Resource::Agent | Resource::Environment | Resource::Automation => match action {
             Create => Needs(Permission::Create),
             Read => Needs(Permission::Read),
             Update | Archive => Needs(Permission::Update),

@@ -157,6 +157,18 @@ id!(
     WorkItemId
 );
 id!(
+    /// An automation.
+    AutomationId
+);
+id!(
+    /// One run of an automation.
+    RunId
+);
+id!(
+    /// A trigger of an automation, as who defined it named it.
+    TriggerId
+);
+id!(
     /// A person who uses the console.
     UserId
 );

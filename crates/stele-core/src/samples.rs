@@ -3,7 +3,8 @@
 use crate::access::{Forbidden, Permission, Requirement};
 use crate::hash::Sha256;
 use crate::id::{
-    AgentId, EnvironmentId, KeyId, MemoryId, SessionId, StoreId, VersionId, WorkItemId, WorkspaceId,
+    AgentId, AutomationId, EnvironmentId, KeyId, MemoryId, RunId, SessionId, StoreId, VersionId, WorkItemId,
+    WorkspaceId,
 };
 use crate::path::MemoryPath;
 use crate::refusal::Refusal;
@@ -67,6 +68,15 @@ fn work_refusals() -> Vec<WorkRefusal> {
         WorkRefusal::SessionRunning(session),
         WorkRefusal::AttachmentsFixed,
         WorkRefusal::WorkItemStopped(item),
+        WorkRefusal::AutomationNotFound(AutomationId::from_bytes([10; 16])),
+        WorkRefusal::RunNotFound(RunId::from_bytes([11; 16])),
+        WorkRefusal::AutomationChanged { revision: 3 },
+        WorkRefusal::AutomationReference { field: "agentId".into(), problem: "names no agent" },
+        WorkRefusal::AutomationStore {
+            field: "runDefaults.memoryStores[0].memoryStoreId".into(),
+            problem: "is archived",
+        },
+        WorkRefusal::KeyOfAnotherRequest,
         WorkRefusal::HeartbeatMismatch { state: ItemState::Queued, last_heartbeat: None, ttl_seconds: 300 },
     ];
     for refusal in &all {
@@ -87,6 +97,12 @@ fn work_refusals() -> Vec<WorkRefusal> {
             | WorkRefusal::SessionRunning(_)
             | WorkRefusal::AttachmentsFixed
             | WorkRefusal::WorkItemStopped(_)
+            | WorkRefusal::AutomationNotFound(_)
+            | WorkRefusal::RunNotFound(_)
+            | WorkRefusal::AutomationChanged { .. }
+            | WorkRefusal::AutomationReference { .. }
+            | WorkRefusal::AutomationStore { .. }
+            | WorkRefusal::KeyOfAnotherRequest
             | WorkRefusal::HeartbeatMismatch { .. } => {}
         }
     }

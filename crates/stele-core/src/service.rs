@@ -28,14 +28,18 @@ use crate::text::Name;
 use crate::time::Timestamp;
 
 mod agents;
+mod automations;
 mod credentials;
 mod environments;
 mod events;
 mod feed;
 mod kept;
+mod once;
 mod queue;
+mod runs;
 mod search;
 mod sessions;
+mod timers;
 mod turns;
 
 pub use agents::{ExpectedVersion, NewAgent};
@@ -43,8 +47,12 @@ pub use environments::{EnvironmentPatch, NewEnvironment};
 pub use events::{EventFeed, EventsQuery, FollowedBy, ReadEventId};
 pub use feed::LastPage;
 pub use kept::Position;
+pub use once::{Answered, Once};
 pub use queue::{Offer, QueueStats};
-pub use sessions::{NewSession, SessionPatch, SessionQuery, ShowAgent, WantedResource, WhenRunning};
+pub use runs::{RunQuery, SKIPPED_STORES};
+pub use sessions::{
+    NewSession, SessionFilter, SessionPatch, SessionQuery, ShowAgent, WantedResource, WhenRunning,
+};
 
 /// How long a key that was looked up is believed, in microseconds: a revocation in another process is seen
 /// within this time, one in this process at once. DESIGN 6 allows 5 s.

@@ -7,14 +7,19 @@
 
 pub mod agent;
 pub mod attachment;
+pub mod automation;
 pub mod credential;
 pub mod document;
 pub mod environment;
 pub mod event;
 pub mod item;
 pub mod note;
+pub mod receipt;
 pub mod refusal;
+pub mod run;
+pub mod schedule;
 pub mod session;
+pub mod timer;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

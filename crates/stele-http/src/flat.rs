@@ -99,6 +99,10 @@ impl From<Refusal> for FlatError {
         let conflict = |field: &str| Self::new(S::CONFLICT, "conflict", &message).on(field);
         let full =
             |reason: &str, limit: u64| invalid("memory_store_id").with("reason", reason).with("limit", limit);
+        let unusable = |code: &str, field: &str| {
+            let error = Self::new(S::UNPROCESSABLE_ENTITY, "semantic_validation_failed", &message);
+            error.on(field).with("code", code)
+        };
         match &refusal {
             Refusal::Forbidden(_) => Self::new(S::FORBIDDEN, "forbidden", &message),
             Refusal::Invalid { field, .. } => invalid(field),
@@ -136,6 +140,8 @@ impl From<Refusal> for FlatError {
                 | WorkRefusal::SessionNotFound(_)
                 | WorkRefusal::ResourceNotFound
                 | WorkRefusal::ThreadNotFound
+                | WorkRefusal::AutomationNotFound(_)
+                | WorkRefusal::RunNotFound(_)
                 | WorkRefusal::WorkItemNotFound(_) => missing(),
                 WorkRefusal::ForeignEnvironment => Self::new(S::FORBIDDEN, "forbidden", &message),
                 WorkRefusal::AgentArchived(_) => invalid("agent_id"),
@@ -146,6 +152,18 @@ impl From<Refusal> for FlatError {
                     Self::new(S::CONFLICT, "revision_conflict", &message).on("base_agent_version_id")
                 }
                 WorkRefusal::SessionEnded(_) | WorkRefusal::SessionRunning(_) => conflict("session_id"),
+                WorkRefusal::AutomationChanged { .. } => {
+                    Self::new(S::PRECONDITION_FAILED, "precondition_failed", &message).on("If-Match")
+                }
+                WorkRefusal::AutomationReference { field, .. } => {
+                    unusable("automation_reference_invalid", field)
+                }
+                WorkRefusal::AutomationStore { field, .. } => {
+                    unusable("automation_memory_unavailable", field)
+                }
+                WorkRefusal::KeyOfAnotherRequest => {
+                    Self::new(S::CONFLICT, "idempotency_conflict", &message).on("Idempotency-Key")
+                }
                 WorkRefusal::WorkItemStopped(_) | WorkRefusal::HeartbeatMismatch { .. } => {
                     conflict("work_id")
                 }

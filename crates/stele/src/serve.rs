@@ -62,6 +62,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     );
     tracing::info!(%address, stores = storage.store_count().await?, "listening");
     let settler = tokio::spawn(settle(stele.clone()));
+    let timekeeper = tokio::spawn(keep_time(stele.clone()));
     let sweeper = tokio::spawn(sweep(stele.clone(), Duration::from_secs(config.sweep_secs), purge_wanted));
     let metrics = config.metrics.then(|| stele_http::metrics::routes(stele.clone()));
     let reference = stele_http::reference::routes(&reference::document(config.metrics));
@@ -76,6 +77,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     stele_http::serve::serve(listener, router, stop).await;
     sweeper.abort();
     settler.abort();
+    timekeeper.abort();
     tracing::info!("stopping: requests under way have ended");
     backend.close().await?;
     keeper.end().await;
@@ -121,6 +123,33 @@ async fn settle(stele: Arc<Stele>) {
         ticks.tick().await;
         if let Err(error) = stele.work_settle().await {
             tracing::warn!(error = &error as &dyn std::error::Error, "work items could not be settled");
+        }
+    }
+}
+
+/// Looks every second for schedules whose occasion has come, and every minute for receipts that count no more.
+async fn keep_time(stele: Arc<Stele>) {
+    let mut ticks = tokio::time::interval(Duration::from_secs(1));
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    for tick in 0u64.. {
+        ticks.tick().await;
+        loop {
+            match stele.timers_look().await {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => {
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "schedules could not be looked at"
+                    );
+                    break;
+                }
+            }
+        }
+        if tick % 60 == 0
+            && let Err(error) = stele.receipts_forget().await
+        {
+            tracing::warn!(error = &error as &dyn std::error::Error, "receipts could not be forgotten");
         }
     }
 }

@@ -141,17 +141,22 @@ impl ApiError {
             WorkRefusal::AgentVersionNotFound { .. }
             | WorkRefusal::EnvironmentKeyNotFound
             | WorkRefusal::ResourceNotFound
-            | WorkRefusal::ThreadNotFound => Self::not_found(text),
+            | WorkRefusal::ThreadNotFound
+            | WorkRefusal::AutomationNotFound(_)
+            | WorkRefusal::RunNotFound(_) => Self::not_found(text),
             WorkRefusal::ForeignEnvironment => Self::forbidden(text),
             WorkRefusal::EnvironmentArchived(_) => Self::invalid(text).code("environment_archived"),
             WorkRefusal::HostingFixed => Self::invalid(text).code("invalid_config_type_change"),
             WorkRefusal::AgentArchived(_)
             | WorkRefusal::SessionEnded(_)
             | WorkRefusal::SessionRunning(_)
-            | WorkRefusal::AttachmentsFixed => Self::invalid(text),
-            WorkRefusal::AgentChanged { .. } | WorkRefusal::WorkItemStopped(_) => {
-                Self::new(S::CONFLICT, "invalid_request_error", text)
-            }
+            | WorkRefusal::AttachmentsFixed
+            | WorkRefusal::AutomationReference { .. }
+            | WorkRefusal::AutomationStore { .. } => Self::invalid(text),
+            WorkRefusal::AgentChanged { .. }
+            | WorkRefusal::WorkItemStopped(_)
+            | WorkRefusal::AutomationChanged { .. }
+            | WorkRefusal::KeyOfAnotherRequest => Self::new(S::CONFLICT, "invalid_request_error", text),
             WorkRefusal::HeartbeatMismatch { state, last_heartbeat, ttl_seconds } => {
                 let mut error = Self::new(S::PRECONDITION_FAILED, "invalid_request_error", text);
                 let current = json!({

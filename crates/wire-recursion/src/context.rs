@@ -4,17 +4,21 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{FromRequestParts, RawPathParams};
+use axum::extract::{FromRequestParts, OriginalUri, RawPathParams};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Uri};
+use axum::http::{HeaderMap, HeaderValue, Method, Uri};
 use axum::response::Response;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use stele_core::access::{Action, Caller, Resource};
 use stele_core::command::Command;
-use stele_core::id::{AgentId, MemoryId, StoreId, VersionId};
+use stele_core::hash::Sha256;
+use stele_core::id::{
+    AgentId, AgentVersionId, AutomationId, EnvironmentId, EventId, MemoryId, RunId, SessionId, StoreId,
+    TriggerId, VersionId,
+};
 use stele_core::model::Store;
 use stele_core::refusal::Refusal;
 use stele_core::service::{First, Stele, Target, needed_for};
@@ -32,6 +36,9 @@ pub(crate) struct Call {
     pub(crate) stele: Arc<Stele>,
     /// Who asks.
     pub(crate) caller: Caller,
+    /// The headers.
+    pub(crate) headers: HeaderMap,
+    method: Method,
     params: Vec<(String, String)>,
     uri: Uri,
     media: Media,
@@ -66,7 +73,9 @@ macro_rules! id {
     )*};
 }
 
-id! { StoreId MemoryId VersionId AgentId }
+id! {
+    StoreId MemoryId VersionId AgentId AgentVersionId EnvironmentId SessionId EventId AutomationId RunId TriggerId
+}
 
 impl Call {
     /// Judges the permission, before anything is read or looked up.
@@ -79,15 +88,31 @@ impl Call {
         &self,
         body: Body,
     ) -> Result<Result<T, Refusal>, FlatError> {
+        Ok(self.raw_object(body).await?.1)
+    }
+
+    /// Reads a body, and answers with its bytes too.
+    pub(crate) async fn raw_object<T: DeserializeOwned>(
+        &self,
+        body: Body,
+    ) -> Result<(Bytes, Result<T, Refusal>), FlatError> {
         let body = body::read(body).await?;
         if self.media == Media::Other && !body.is_empty() {
             return Err(FlatError::media_type());
         }
         match body::object(&body) {
-            Ok(object) => Ok(Ok(object)),
-            Err(ShapeError::Field(refusal)) => Ok(Err(refusal)),
+            Ok(object) => Ok((body, Ok(object))),
+            Err(ShapeError::Field(refusal)) => Ok((body, Err(refusal))),
             Err(error @ ShapeError::NotAnObject(_)) => Err(error.into()),
         }
+    }
+
+    /// What makes this request the same as another: method, path, query and body as they were sent.
+    /// spec/recursion.md 2.1.
+    pub(crate) fn identity(&self, body: &[u8]) -> Sha256 {
+        let (path, query) = (self.uri.path(), self.uri.query().unwrap_or_default());
+        let parts = [self.method.as_str().as_bytes(), path.as_bytes(), query.as_bytes(), body];
+        Sha256::of(&parts.join(&b"\0"[..]))
     }
 
     /// Reads the body of an action: mostly there is none, and nothing in it counts.
@@ -99,7 +124,8 @@ impl Call {
         Ok(())
     }
 
-    fn id<T: Id>(&self, name: &str) -> Result<T, FlatError> {
+    /// The id of this name in the address.
+    pub(crate) fn id<T: Id>(&self, name: &str) -> Result<T, FlatError> {
         let text = self.params.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value);
         T::read(text).ok_or_else(|| FlatError::malformed_id(name))
     }
@@ -217,7 +243,9 @@ impl FromRequestParts<Arc<Stele>> for Call {
         let params = params.iter().flatten().map(|(name, value)| (name.to_owned(), value.to_owned()));
         let params = params.collect();
         let media = Media::of(&parts.headers);
-        Ok(Self { stele: stele.clone(), caller, params, uri: parts.uri.clone(), media })
+        let uri = parts.extensions.get::<OriginalUri>().map_or(&parts.uri, |original| &original.0).clone();
+        let (headers, method) = (parts.headers.clone(), parts.method.clone());
+        Ok(Self { stele: stele.clone(), caller, headers, method, params, uri, media })
     }
 }
 

@@ -7,10 +7,11 @@ use crate::command::NewStore;
 use crate::id::{AgentId, AgentVersionId, StoreId, WorkspaceId};
 use crate::list::{Created, Page};
 use crate::model::Store;
-use crate::records::Order;
+use crate::records::{Order, RecordWrite};
 use crate::refusal::Refusal;
 use crate::service::Stele;
 use crate::service::kept::{ATTEMPTS, Listing, Position, docs};
+use crate::service::once::{Answered, Once};
 use crate::storage::{Error, StorageError};
 use crate::text::{Description, MAX_NAME_CHARS, MetadataPatch, Name};
 use crate::work::Dialect;
@@ -44,7 +45,28 @@ impl Stele {
     /// # Errors
     /// No create permission.
     pub async fn agent_create(&self, caller: &Caller, new: NewAgent) -> Result<Agent, Error> {
+        match self.agent_create_once(caller, new, None).await? {
+            Answered::Now(agent) => Ok(agent),
+            Answered::Before(_) => unreachable!("without a key nothing was answered before"),
+        }
+    }
+
+    /// Makes an agent, once for an idempotency key.
+    ///
+    /// # Errors
+    /// No create permission; the key stands for another request.
+    pub async fn agent_create_once(
+        &self,
+        caller: &Caller,
+        new: NewAgent,
+        once: Option<Once<Agent>>,
+    ) -> Result<Answered<Agent>, Error> {
         caller.may(Resource::Agent, Action::Create).map_err(Refusal::from)?;
+        let draft = || async { Ok(self.agent_draft(caller, new.clone())) };
+        self.once(caller.workspace, once, draft).await
+    }
+
+    fn agent_draft(&self, caller: &Caller, new: NewAgent) -> (Agent, Vec<RecordWrite>) {
         let now = self.clock.now();
         let agent = Agent {
             id: AgentId::mint(now, self.random.bits()),
@@ -60,8 +82,7 @@ impl Stele {
             deleted_at: None,
         };
         let writes = vec![made(caller.workspace, &agent), made(caller.workspace, &agent.newest_version())];
-        self.commit_new(writes).await?;
-        Ok(agent)
+        (agent, writes)
     }
 
     /// An agent that is not deleted.
@@ -123,7 +144,16 @@ impl Stele {
         id: AgentVersionId,
     ) -> Result<Option<AgentVersion>, Error> {
         self.agent_get(caller, agent).await?;
-        let found = self.find::<AgentVersion>(caller.workspace, *id.as_bytes()).await?;
+        Ok(self.version_by_id(caller.workspace, agent, id).await?)
+    }
+
+    pub(super) async fn version_by_id(
+        &self,
+        workspace: WorkspaceId,
+        agent: AgentId,
+        id: AgentVersionId,
+    ) -> Result<Option<AgentVersion>, StorageError> {
+        let found = self.find::<AgentVersion>(workspace, *id.as_bytes()).await?;
         Ok(found.map(|kept| kept.doc).filter(|version| version.agent == agent))
     }
 

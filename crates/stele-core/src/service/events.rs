@@ -207,6 +207,24 @@ impl Stele {
         }
     }
 
+    /// The place of an event in the log of a session; `None` where it is not there.
+    ///
+    /// # Errors
+    /// No read permission, or no such session.
+    pub async fn event_place(
+        &self,
+        caller: &Caller,
+        session: SessionId,
+        id: EventId,
+    ) -> Result<Option<u64>, Error> {
+        // An event's id tells its time, which no other of its session has.
+        let at = Some(id.minted_at());
+        let (kinds, at) = (Vec::new(), Created { from: at, to: at });
+        let query = EventsQuery { kinds, at, order: Order::OldestFirst, after: None, limit: 1 };
+        let (found, _) = self.event_list(caller, session, query).await?;
+        Ok(found.items.first().filter(|event| event.id == id).map(|event| event.sequence))
+    }
+
     async fn events(&self, query: EntryQuery) -> Result<Page<Event>, StorageError> {
         let page = self.storage.entries(query).await?;
         let items = page.items.into_iter().map(Event::try_from).collect::<Result<_, _>>()?;
@@ -249,6 +267,13 @@ pub struct EventFeed {
 }
 
 impl EventFeed {
+    /// The same, from behind the event at `place` on, 0 being before the first.
+    #[must_use]
+    pub fn behind(mut self, place: u64) -> Self {
+        self.behind = place;
+        self
+    }
+
     /// Waits for what follows. Whoever stops waiting loses nothing.
     ///
     /// # Errors

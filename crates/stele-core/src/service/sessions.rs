@@ -8,6 +8,7 @@ use crate::records::RecordWrite;
 use crate::refusal::Refusal;
 use crate::service::Stele;
 use crate::service::kept::ATTEMPTS;
+use crate::service::once::{Answered, Once};
 use crate::storage::{Error, StorageError};
 use crate::text::{Metadata, MetadataPatch};
 use crate::work::agent::{AgentSnapshot, DefinitionPatch};
@@ -25,7 +26,7 @@ mod end;
 mod list;
 mod resources;
 
-pub use list::SessionQuery;
+pub use list::{SessionFilter, SessionQuery};
 
 /// Documents that go with a deleted session in one commit.
 const STEP: usize = 500;
@@ -123,7 +124,37 @@ impl Stele {
     /// # Errors
     /// No create permission; no such agent, version, environment or store; one that is archived; bounds.
     pub async fn session_create(&self, caller: &Caller, new: NewSession) -> Result<Whole, Error> {
+        match self.session_create_once(caller, new, None).await? {
+            Answered::Now(whole) => Ok(whole),
+            Answered::Before(_) => unreachable!("without a key nothing was answered before"),
+        }
+    }
+
+    /// Starts a session, once for an idempotency key.
+    ///
+    /// # Errors
+    /// As [`Self::session_create`]; the key stands for another request.
+    pub async fn session_create_once(
+        &self,
+        caller: &Caller,
+        new: NewSession,
+        once: Option<Once<Whole>>,
+    ) -> Result<Answered<Whole>, Error> {
         caller.may(Kind::Session, Action::Create).map_err(Refusal::from)?;
+        let draft = || self.session_draft(caller, new.clone());
+        let answered = self.once(caller.workspace, once, draft).await?;
+        if let Answered::Now(whole) = &answered {
+            self.session_begun(whole);
+        }
+        Ok(answered)
+    }
+
+    /// A new session, with the writes that make it.
+    pub(super) async fn session_draft(
+        &self,
+        caller: &Caller,
+        new: NewSession,
+    ) -> Result<(Whole, Vec<RecordWrite>), Error> {
         let kept = self.agent_there(caller.workspace, new.agent).await?;
         if kept.doc.archived_at.is_some() {
             return Err(Refusal::from(WorkRefusal::AgentArchived(new.agent)).into());
@@ -168,11 +199,14 @@ impl Stele {
             let entries = events.iter().map(event::Event::entry).collect();
             writes.push(RecordWrite::Append { workspace: caller.workspace, log: session.log(), entries });
         }
-        self.commit_new(writes).await?;
-        if let Some(environment) = session.environment.filter(|_| state.live_item.is_some()) {
+        Ok((Whole { session, state }, writes))
+    }
+
+    /// Tells of a session that was committed.
+    pub(super) fn session_begun(&self, whole: &Whole) {
+        if let Some(environment) = whole.session.environment.filter(|_| whole.state.live_item.is_some()) {
             self.queue_moved(environment);
         }
-        Ok(Whole { session, state })
     }
 
     /// Whether the environment of a new session has workers of its own.

@@ -63,7 +63,7 @@ impl Attachment {
 }
 
 /// A store that is asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wanted {
     /// The store.
     pub store: StoreId,

@@ -28,6 +28,14 @@ pub mod kind {
     pub const ENVIRONMENT_KEY: Kind = Kind(16);
     /// [`crate::work::credential::SessionToken`].
     pub const SESSION_TOKEN: Kind = Kind(17);
+    /// [`crate::work::automation::Automation`].
+    pub const AUTOMATION: Kind = Kind(18);
+    /// [`crate::work::timer::Timer`].
+    pub const TIMER: Kind = Kind(19);
+    /// [`crate::work::run::Run`].
+    pub const RUN: Kind = Kind(20);
+    /// [`crate::work::receipt::Receipt`].
+    pub const RECEIPT: Kind = Kind(21);
 }
 
 /// What is kept as a record.

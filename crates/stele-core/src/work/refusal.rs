@@ -1,6 +1,6 @@
 //! Why something about agents, environments, sessions or their work is refused.
 
-use crate::id::{AgentId, EnvironmentId, SessionId, WorkItemId};
+use crate::id::{AgentId, AutomationId, EnvironmentId, RunId, SessionId, WorkItemId};
 use crate::work::item::ItemState;
 
 /// A request that is refused; nothing changed.
@@ -62,6 +62,37 @@ pub enum WorkRefusal {
     /// The item was stopped.
     #[error("the work item is stopped")]
     WorkItemStopped(WorkItemId),
+    /// No such automation in the caller's workspace.
+    #[error("automation not found")]
+    AutomationNotFound(AutomationId),
+    /// No such run of an automation in the caller's workspace.
+    #[error("automation run not found")]
+    RunNotFound(RunId),
+    /// The automation is not as the caller read it.
+    #[error("the automation has changed: its revision is {revision}; read it and try again")]
+    AutomationChanged {
+        /// Its revision.
+        revision: u64,
+    },
+    /// An automation names an agent, version or environment that no session could have.
+    #[error("{field}: {problem}")]
+    AutomationReference {
+        /// The field.
+        field: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// An automation names a store that its sessions could not have.
+    #[error("{field}: {problem}")]
+    AutomationStore {
+        /// The field.
+        field: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// The idempotency key stands for another request.
+    #[error("this Idempotency-Key was used for another request: use a new one")]
+    KeyOfAnotherRequest,
     /// The heartbeat does not come from the one who holds the item.
     #[error("expected_last_heartbeat does not match: the item is {} and another worker may hold it", .state.as_str())]
     HeartbeatMismatch {

@@ -203,6 +203,17 @@ impl SessionState {
     }
 }
 
+impl SessionState {
+    /// Whether its work goes on, as far as anybody said: it has neither ended nor waits for input.
+    pub fn is_going(&self) -> bool {
+        match self.status {
+            SessionStatus::Running | SessionStatus::Rescheduling => true,
+            SessionStatus::Idle => self.stop_reason.is_none(),
+            SessionStatus::Terminated => false,
+        }
+    }
+}
+
 /// A session with its state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Whole {
@@ -212,7 +223,31 @@ pub struct Whole {
     pub state: SessionState,
 }
 
+/// How far a session is, as Recursion counts. spec/recursion.md 10.5.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// It has not ended.
+    Active,
+    /// It has ended well, as far as anybody said.
+    Completed,
+    /// It has failed.
+    Failed,
+    /// Somebody broke it off.
+    Cancelled,
+}
+
 impl Whole {
+    /// How far it is.
+    pub fn phase(&self) -> Phase {
+        match self.state.end.as_ref().map(|end| &end.outcome) {
+            None if self.has_ended() => Phase::Completed,
+            None => Phase::Active,
+            Some(Outcome::Completed) => Phase::Completed,
+            Some(Outcome::Failed { .. }) => Phase::Failed,
+            Some(Outcome::Cancelled) => Phase::Cancelled,
+        }
+    }
+
     /// When anything of it last changed.
     pub fn updated_at(&self) -> Timestamp {
         self.session.updated_at.max(self.state.last_at)

@@ -5,7 +5,7 @@ use serde::Serialize;
 use stele_core::id::{AgentId, EnvironmentId, StoreId};
 use stele_core::records::Order;
 use stele_core::refusal::Refusal;
-use stele_core::service::{Position, SessionQuery};
+use stele_core::service::{Position, SessionFilter, SessionQuery};
 use stele_core::work::session::{Facet, SessionStatus, Whole};
 use stele_http::cursor::{BadCursor, List, created_key, created_position};
 use stele_http::query::Query;
@@ -75,6 +75,7 @@ fn parse(query: &Query) -> Result<SessionQuery, Refusal> {
     let facet = if facets.is_empty() { Facet::All } else { facets.remove(0) };
     let version = query.get("agent_version").map(|_| query.number("agent_version", 1, u32::MAX as usize, 1));
     Ok(SessionQuery {
+        filter: SessionFilter::default(),
         facet,
         also: facets,
         agent_version: version.transpose()?.and_then(|version| u32::try_from(version).ok()),

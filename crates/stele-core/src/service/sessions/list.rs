@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use serde_json::Value;
+
 use crate::access::{Action, Caller, Resource};
 use crate::id::SessionId;
 use crate::list::{Created, Page};
@@ -11,7 +13,9 @@ use crate::service::Stele;
 use crate::service::kept::{Listing, Position};
 use crate::storage::{Error, StorageError};
 use crate::work::document::Kept;
-use crate::work::session::{Facet, Session, SessionState, SessionStatus, Whole, state_of, with_status};
+use crate::work::session::{
+    Facet, Phase, Session, SessionState, SessionStatus, Whole, state_of, with_status,
+};
 
 /// Sessions that are looked through in one read, at least.
 const LOOK: usize = 100;
@@ -27,6 +31,8 @@ pub struct SessionQuery {
     pub agent_version: Option<u32>,
     /// With one of these statuses; empty for any.
     pub statuses: Vec<SessionStatus>,
+    /// With all of this.
+    pub filter: SessionFilter,
     /// Made in this span.
     pub created: Created,
     /// Archived ones too.
@@ -37,6 +43,30 @@ pub struct SessionQuery {
     pub after: Option<Position>,
     /// At most so many.
     pub limit: usize,
+}
+
+/// What else sessions are narrowed to. spec/recursion.md 10.5.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionFilter {
+    /// In one of these phases; empty for any.
+    pub phases: Vec<Phase>,
+    /// With these pairs of metadata.
+    pub metadata: Vec<(String, String)>,
+    /// With these keys of metadata.
+    pub metadata_keys: Vec<String>,
+    /// With these of the fields that only Recursion knows.
+    pub extra: Vec<(String, String)>,
+}
+
+impl SessionFilter {
+    fn shows(&self, whole: &Whole) -> bool {
+        let pairs = whole.session.metadata.pairs();
+        let extra = &whole.session.extra;
+        (self.phases.is_empty() || self.phases.contains(&whole.phase()))
+            && self.metadata.iter().all(|(key, value)| pairs.get(key) == Some(value))
+            && self.metadata_keys.iter().all(|key| pairs.contains_key(key))
+            && self.extra.iter().all(|(key, value)| extra.get(key).and_then(Value::as_str) == Some(value))
+    }
 }
 
 impl SessionQuery {
@@ -52,6 +82,7 @@ impl SessionQuery {
             && (self.statuses.is_empty() || self.statuses.contains(&whole.state.status))
             && self.agent_version.is_none_or(|version| version == session.agent.version)
             && self.also.iter().all(has)
+            && self.filter.shows(whole)
     }
 
     /// The one status that alone narrows the list.

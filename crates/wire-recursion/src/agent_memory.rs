@@ -1,0 +1,86 @@
+//! What agents have learned, as far as there is learning: nothing yet, but for the stores that it will fill.
+//! spec/recursion.md 8.
+
+use serde_json::{Value, json};
+use stele_core::access::{Action, Resource};
+use stele_core::model::Counters;
+use stele_core::refusal::Refusal;
+use stele_core::storage::Error;
+use stele_core::work::Fields;
+use stele_core::work::agent::Agent;
+use stele_http::flat::FlatError;
+
+use crate::agents;
+use crate::context::{Answer, Call};
+use crate::view::shown;
+
+/// spec/recursion.md 4.5.
+async fn summary(call: &Call, agent: &Agent) -> Result<Fields, FlatError> {
+    let store = match agent.learned_store {
+        Some(id) => match call.stele.store_get(&call.caller, id).await {
+            Ok(store) => Some(store),
+            // Noted with the agent, and not made yet.
+            Err(Error::Refused { refusal: Refusal::StoreNotFound(_), .. }) => None,
+            Err(error) => return Err(error.into()),
+        },
+        None => None,
+    };
+    let counters = store.as_ref().map_or(Counters::default(), |store| store.counters);
+    let mut view = Fields::new();
+    let mut put = |name: &str, value: Value| view.insert(name.to_owned(), value);
+    put("agent_id", json!(agent.id));
+    put("agent_name", json!(agent.definition.name));
+    if let Some(store) = store {
+        put("memory_store_id", json!(store.id));
+    }
+    put("memory_count", json!(counters.memories));
+    put("total_bytes", json!(counters.bytes));
+    put("revision", json!(0));
+    put("state", json!("waiting"));
+    put("effective_model", json!(agent.definition.model));
+    put("pending_session_count", json!(0));
+    put("failed_session_count", json!(0));
+    Ok(view)
+}
+
+async fn agent(call: &Call) -> Result<Agent, FlatError> {
+    call.may(Resource::Agent, Action::Read)?;
+    Ok(call.stele.agent_get(&call.caller, call.id("agent_id")?).await?)
+}
+
+/// The summaries of all agents, the oldest agent first.
+pub(crate) async fn list(call: Call) -> Answer {
+    call.may(Resource::Agent, Action::Read)?;
+    let mut views = Vec::new();
+    for agent in agents::all(&call).await?.iter().rev() {
+        views.push(summary(&call, agent).await?);
+    }
+    Ok(shown(&json!({"agents": views})))
+}
+
+pub(crate) async fn retrieve(call: Call) -> Answer {
+    let agent = agent(&call).await?;
+    Ok(shown(&summary(&call, &agent).await?))
+}
+
+/// Nobody writes into learned stores yet.
+pub(crate) async fn memories(call: Call) -> Answer {
+    agent(&call).await?;
+    let query = call.query()?;
+    query.number("limit", 1, 100, 50)?;
+    if query.get("sort").is_some_and(|sort| !["updated", "alphabetical"].contains(&sort)) {
+        return Err(Refusal::shape("sort", "must be updated or alphabetical").into());
+    }
+    Ok(shown(&json!({"memories": [], "topics": []})))
+}
+
+pub(crate) async fn activity(call: Call) -> Answer {
+    agent(&call).await?;
+    call.query()?.number("limit", 1, 100, 50)?;
+    Ok(shown(&json!({"reflections": []})))
+}
+
+pub(crate) async fn learning(call: Call) -> Answer {
+    agent(&call).await?;
+    Ok(shown(&json!({})))
+}
