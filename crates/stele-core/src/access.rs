@@ -181,7 +181,7 @@ pub enum Resource {
 
 impl Resource {
     /// All of them.
-    pub const ALL: [Resource; 14] = [
+    pub const ALL: [Resource; 15] = [
         Self::Store,
         Self::Memory,
         Self::Version,

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 use stele_core::access::{Action, Resource};
+use stele_core::id::AgentId;
 use stele_core::model::Counters;
 use stele_core::refusal::Refusal;
 use stele_core::storage::Error;
@@ -11,8 +12,11 @@ use stele_core::work::agent::Agent;
 use stele_http::flat::FlatError;
 
 use crate::agents;
-use crate::context::{Answer, Call};
+use crate::context::{Answer, Call, query_id};
 use crate::view::shown;
+
+const STATUSES: [&str; 5] = ["pending", "running", "completed", "failed", "canceled"];
+const TRIGGERS: [&str; 3] = ["schedule", "counter", "manual"];
 
 /// spec/recursion.md 4.5.
 async fn summary(call: &Call, agent: &Agent) -> Result<Fields, FlatError> {
@@ -83,4 +87,18 @@ pub(crate) async fn activity(call: Call) -> Answer {
 pub(crate) async fn learning(call: Call) -> Answer {
     agent(&call).await?;
     Ok(shown(&json!({})))
+}
+
+/// Runs of learning of all agents: none yet.
+pub(crate) async fn reflections(call: Call) -> Answer {
+    call.may(Resource::Agent, Action::Read)?;
+    let query = call.query()?;
+    query.number("limit", 1, 100, 50)?;
+    query_id::<AgentId>(&query, "agent_id")?;
+    for (name, words) in [("status", &STATUSES[..]), ("triggered_by", &TRIGGERS[..])] {
+        if query.get(name).is_some_and(|word| !words.contains(&word)) {
+            return Err(Refusal::shape(name, format!("must be one of {}", words.join(", "))).into());
+        }
+    }
+    Ok(shown(&json!({"reflections": []})))
 }

@@ -98,6 +98,7 @@ fn work() -> Router<Arc<Stele>> {
         .nest("/sessions", sessions)
         .nest("/automations", automations)
         .route("/agent_memory", get(agent_memory::list))
+        .route("/reflections", get(agent_memory::reflections))
         .route("/automation-runs", get(automations::list_runs))
         .route("/automation-runs/{automation_run_id}", get(automations::retrieve_run))
         .route("/models", get(models::list))

@@ -33,7 +33,8 @@ fn execution_state(whole: &Whole) -> &'static str {
     match whole.state.status {
         _ if whole.has_ended() => "completed",
         SessionStatus::Running => "running",
-        SessionStatus::Idle if whole.state.is_going() => "queued",
+        SessionStatus::Idle if whole.state.is_going() && whole.state.taken_up == 0 => "queued",
+        SessionStatus::Idle if whole.state.is_going() => "running",
         SessionStatus::Idle | SessionStatus::Terminated => "idle",
         SessionStatus::Rescheduling => "queued",
     }
