@@ -11,7 +11,7 @@ PERMISSIONS = {
     "contributor": {"read", "create", "update"},
     "reader": {"read"},
 }
-LATER = ["/agents", "/agent_memory", "/reflections", "/sessions", "/automations", "/models", "/nothing/at/all"]
+LATER = ["/vaults", "/skills", "/nothing/at/all"]
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def test_no_route_opens_without_a_key(api, wire, revoked, target, route, credent
 
 
 @pytest.mark.parametrize("path", LATER)
-def test_what_is_not_there_yet_is_not_found_and_asks_for_a_key_first(api, path):
+def test_what_is_not_there_is_not_found_and_asks_for_a_key_first(api, path):
     for method in ("GET", "POST", "PATCH", "DELETE"):
         refused(api(method, path, auth=None), 401, "unauthorized")
         refused(api(method, path), 404, "not_found")

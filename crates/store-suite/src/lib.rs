@@ -31,6 +31,7 @@ mod records;
 mod redaction;
 mod replay;
 mod restoring;
+mod schedules;
 mod stores;
 mod versions;
 mod work;

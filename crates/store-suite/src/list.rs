@@ -71,6 +71,13 @@ macro_rules! each_case {
                 sessions_are_found_by_what_they_carry,
                 a_follower_hears_of_events_and_of_the_end,
             }
+            schedules {
+                sw_07_each_occasion_is_run_once_by_whichever_server,
+                an_occasion_that_passed_while_no_server_ran_is_made_up_for_or_missed,
+                a_paused_automation_does_not_run_and_forgets_what_passed,
+                a_key_counts_once_however_many_servers_it_is_sent_to,
+                stores_that_are_gone_are_left_out_and_named,
+            }
             memories {
                 a_new_memory_reads_back_by_id_and_by_path,
                 a_read_brings_as_much_as_was_asked_for,

@@ -41,7 +41,7 @@ impl Workers for Inline {
 }
 
 /// A server on the world's storage; several of them are several servers on one database.
-fn server(world: &World) -> Arc<Stele> {
+pub(crate) fn server(world: &World) -> Arc<Stele> {
     let setup = Setup {
         storage: world.storage.clone(),
         clock: world.clock.clone(),
@@ -56,7 +56,7 @@ fn server(world: &World) -> Arc<Stele> {
     Arc::new(Stele::new(setup, Installation::new(organization, world.workspace)))
 }
 
-fn admin(world: &World) -> Caller {
+pub(crate) fn admin(world: &World) -> Caller {
     let (key, grant) = (KeyId::from_bytes([2; 16]), Grant::Role(Role::Admin));
     let principal = Principal::Key { key, grant, first_workspace: true };
     Caller { workspace: world.workspace, principal }
@@ -67,7 +67,7 @@ fn worker(world: &World, environment: EnvironmentId) -> Caller {
     Caller { workspace: world.workspace, principal }
 }
 
-async fn agent(stele: &Stele, caller: &Caller) -> AgentId {
+pub(crate) async fn agent(stele: &Stele, caller: &Caller) -> AgentId {
     let definition = Definition {
         name: "Tester".into(),
         description: None,
@@ -85,7 +85,7 @@ async fn agent(stele: &Stele, caller: &Caller) -> AgentId {
     stele.agent_create(caller, new).await.expect("an agent").id
 }
 
-async fn environment(stele: &Stele, caller: &Caller) -> EnvironmentId {
+pub(crate) async fn environment(stele: &Stele, caller: &Caller) -> EnvironmentId {
     let new = NewEnvironment {
         made_through: Dialect::Anthropic,
         name: "here".into(),
