@@ -95,7 +95,7 @@ def test_what_cannot_be_told_is_gone(wire, new_tree):
     wire("POST", f"{tree.route}/memories", json={"path": "/a", "content": ""}).ok()
     at = f"{tree.route}/changes"
     assert wire("GET", at, query={"after": 1, "epoch": epoch}).ok()["data"] == []
-    for query in ({"after": 2}, {"after": 10**18}, {"after": 0, "epoch": str(uuid.uuid4())}):
+    for query in ({"after": 2}, {"after": 10**18}, {"after": 2**64 - 1}, {"after": 0, "epoch": str(uuid.uuid4())}):
         error = wire("GET", at, query=query).refused(410, "invalid_request_error")
         assert error["details"] == {"error_code": "sequence_expired"}
     for bad in ({"after": -1}, {"limit": 0}, {"limit": 1001}, {"wait": 31}, {"wait": "x"}, {"epoch": "x"}):

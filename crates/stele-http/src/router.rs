@@ -1,12 +1,16 @@
 //! The one router: the dialects' routes, Stele's own, health, and what surrounds every request.
 
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::CONNECTION;
-use axum::http::{HeaderValue, Method};
+use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use stele_core::service::Stele;
@@ -73,6 +77,20 @@ async fn ready(State(stele): State<Arc<Stele>>) -> Response {
     }
 }
 
+/// The answer; where a handler panics, that something failed inside. What it held is unwound, and the panic is logged.
+async fn caught(answer: impl Future<Output = Response>) -> Response {
+    let mut answer = pin!(answer);
+    let poll = |context: &mut Context<'_>| {
+        let polled = catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(context)));
+        polled.unwrap_or_else(|_| {
+            let text = "something failed inside; the server's log says more";
+            let failed = FlatError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", text);
+            Poll::Ready(failed.into_response())
+        })
+    };
+    poll_fn(poll).await
+}
+
 /// Gives every request its id and every answer its headers, and logs one line without contents, paths or keys.
 async fn surround(State(stele): State<Arc<Stele>>, request: Request, next: Next) -> Response {
     let began = Instant::now();
@@ -83,7 +101,7 @@ async fn surround(State(stele): State<Arc<Stele>>, request: Request, next: Next)
     let (mut parts, body) = request.into_parts();
     parts.extensions.insert(id.clone());
     let (body, rest) = drain::keep(body);
-    let mut response = flat::render(next.run(Request::from_parts(parts, body)).await, id.as_str());
+    let mut response = flat::render(caught(next.run(Request::from_parts(parts, body))).await, id.as_str());
     if !rest.drain().await {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
@@ -98,4 +116,16 @@ async fn surround(State(stele): State<Arc<Stele>>, request: Request, next: Next)
     let duration_ms = began.elapsed().as_secs_f64() * 1e3;
     tracing::info!(request.id = %id, %method, route, status, duration_ms, "answered");
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_an_answer() {
+        let answer = caught(async { panic!("on purpose") }).await;
+        assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(caught(async { "fine".into_response() }).await.status(), StatusCode::OK);
+    }
 }

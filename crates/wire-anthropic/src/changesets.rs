@@ -4,6 +4,7 @@ use axum::body::Body;
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use stele_core::access::{Action, Resource};
 use stele_core::changeset::{Applied, Changeset};
 use stele_core::command::{Command, Expected, MemoryRef, OnArchived};
@@ -27,8 +28,8 @@ pub(crate) struct NewChangeset {
     #[schemars(length(min = 1, max = 4_096), regex(pattern = NO_NUL))]
     reason: Option<String>,
     /// In order; contents of at most 8 MiB together.
-    #[schemars(length(min = 1, max = 1_000))]
-    changes: Vec<Change>,
+    #[schemars(with = "Vec<Change>", length(min = 1, max = 1_000))]
+    changes: Vec<Value>,
 }
 
 /// One change.
@@ -116,6 +117,15 @@ fn parse_summary(text: &str, limits: &Limits) -> Result<Summary, Refusal> {
 }
 
 impl Change {
+    /// Reads one change, with what a person can do about a wrong one.
+    fn read(change: Value) -> Result<Self, Refusal> {
+        let op = change.get("op").and_then(Value::as_str);
+        if !op.is_some_and(|op| ["create", "update", "delete"].contains(&op)) {
+            return Err(Refusal::shape("op", "must be create, update or delete"));
+        }
+        serde_json::from_value(change).map_err(|error| Refusal::shape("change", error.to_string()))
+    }
+
     fn parse(self, limits: &Limits) -> Result<Command, Refusal> {
         match self {
             Self::Create { path, content, summary } => Ok(Command::CreateMemory {
@@ -156,8 +166,9 @@ impl NewChangeset {
     fn parse(self, limits: &Limits) -> Result<Changeset, Refusal> {
         let reason = self.reason.as_deref().map(Reason::parse).transpose();
         let reason = reason.map_err(|error| Refusal::invalid("reason", error))?;
-        let parse =
-            |(index, change): (usize, Change)| change.parse(limits).map_err(|refusal| refusal.at(index));
+        let parse = |(index, change): (usize, Value)| {
+            Change::read(change).and_then(|change| change.parse(limits)).map_err(|refusal| refusal.at(index))
+        };
         let commands: Vec<Command> =
             self.changes.into_iter().enumerate().map(parse).collect::<Result<_, _>>()?;
         Changeset::new(reason, commands)

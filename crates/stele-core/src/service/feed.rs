@@ -71,15 +71,12 @@ impl Stele {
         let ours = standing.epoch.is_none_or(|epoch| epoch == self.installation.epoch);
         // A reader ahead of the store has its sequence from another database, or from this one before a restore.
         let known = (changes.floor..=changes.sequence).contains(&standing.after);
+        if !ours || !known {
+            return false;
+        }
         // Retention may have come between two looks of the back end. What is left of a deleted store has gaps.
-        let whole = changes.store.is_none()
-            || changes
-                .told
-                .iter()
-                .map(Told::sequence)
-                .zip(standing.after + 1..)
-                .all(|(told, next)| told == next);
-        ours && known && whole
+        let mut sequences = changes.told.iter().map(Told::sequence).zip(standing.after + 1..);
+        changes.store.is_none() || sequences.all(|(told, next)| told == next)
     }
 
     /// As [`Self::changes`] for one who follows the store and was told that it has reached `position`.
