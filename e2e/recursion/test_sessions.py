@@ -186,17 +186,18 @@ def test_lists_are_narrowed_and_paged(api, agent):
         assert answer.status == 200, answer.text
         return [s["session_id"] for s in answer.json()["sessions"]]
 
-    assert ids() == made[::-1]
+    recent = [made[0], *made[:0:-1]]
+    assert ids() == recent, "the most recently updated first"
     assert ids(status="completed") == [made[0]] and ids(status="active,failed") == made[:0:-1]
-    assert ids(metadata="even:True") == [made[4], made[2], made[0]] and ids(metadata_key="missing") == []
+    assert ids(metadata="even:True") == [made[0], made[4], made[2]] and ids(metadata_key="missing") == []
     assert ids(external_source_type="ci", external_source_id="3") == [made[3]]
-    assert ids(kind="chat") == [] and ids(kind="chat,api_call") == made[::-1] and ids(status="awaiting_human") == []
+    assert ids(kind="chat") == [] and ids(kind="chat,api_call") == recent and ids(status="awaiting_human") == []
     seen, token = [], {}
     while token is not None:
         page = api("GET", "/sessions", query={"agent_id": own["agent_id"], "limit": 2} | token).json()
         seen += [s["session_id"] for s in page["sessions"]]
         token = {"page_token": page["next_page_token"]} if "next_page_token" in page else None
-    assert seen == made[::-1]
+    assert seen == recent
     token = api("GET", "/sessions", query={"agent_id": own["agent_id"], "limit": 2}).json()["next_page_token"]
     for other in ({"limit": 3}, {"limit": 2, "status": "active"}, {"limit": 2, "agent_id": agent["agent_id"]}):
         query = {"agent_id": own["agent_id"], "page_token": token} | other
@@ -257,6 +258,19 @@ def test_a_stream_goes_on_where_it_was_left_and_ends_with_the_session(server, ap
     assert stream(**{"last-event-id": whole[2]}) == whole[3:]
     assert stream(f"?after_event_id={whole[0]}", **{"last-event-id": whole[2]}) == whole[1:]
     assert stream(f"?after_event_id={whole[-1]}") == []
+
+
+def test_the_model_that_memory_is_learned_with(api):
+    own = api.ok("POST", "/agents", {"name": "Modelled", "model": "m/x", "system": "s"})
+    route = f"/agents/{own['agent_id']}"
+    assert api.ok("PATCH", f"{route}/learning", {"memory_model_ref": "other/large"}) == {"memory_model_ref": "other/large"}
+    assert api.ok("PATCH", f"{route}/learning", {}) == {"memory_model_ref": "other/large"}
+    assert api.ok("GET", f"{route}/memory")["effective_model"] == "other/large"
+    assert api.ok("GET", route)["model"] == "m/x" and len(api.ok("GET", f"{route}/versions")["agent_versions"]) == 1
+    for bad in ("large", "", "/", "other/", "/large", "a b/c", 7):
+        invalid(api("PATCH", f"{route}/learning", {"memory_model_ref": bad}), "memory_model_ref")
+    assert api.ok("PATCH", f"{route}/learning", {"memory_model_ref": None}) == {}
+    assert api.ok("GET", f"{route}/memory")["effective_model"] == "m/x"
 
 
 def test_there_are_no_models_yet(api):

@@ -1,6 +1,7 @@
 //! What agents have learned, as far as there is learning: nothing yet, but for the stores that it will fill.
 //! spec/recursion.md 8.
 
+use axum::body::Body;
 use serde_json::{Value, json};
 use stele_core::access::{Action, Resource};
 use stele_core::id::AgentId;
@@ -15,6 +16,8 @@ use crate::agents;
 use crate::context::{Answer, Call, query_id};
 use crate::view::shown;
 
+/// Longest id of a model, in bytes.
+const MODEL: usize = 256;
 const STATUSES: [&str; 5] = ["pending", "running", "completed", "failed", "canceled"];
 const TRIGGERS: [&str; 3] = ["schedule", "counter", "manual"];
 
@@ -41,7 +44,10 @@ async fn summary(call: &Call, agent: &Agent) -> Result<Fields, FlatError> {
     put("total_bytes", json!(counters.bytes));
     put("revision", json!(0));
     put("state", json!("waiting"));
-    put("effective_model", json!(agent.definition.model));
+    put("effective_model", json!(agent.effective_memory_model()));
+    if let Some(model) = &agent.memory_model {
+        put("memory_model_ref", json!(model));
+    }
     put("pending_session_count", json!(0));
     put("failed_session_count", json!(0));
     Ok(view)
@@ -84,9 +90,49 @@ pub(crate) async fn activity(call: Call) -> Answer {
     Ok(shown(&json!({"reflections": []})))
 }
 
+/// spec/recursion.md 4.7.
+fn learning_view(agent: &Agent) -> Value {
+    match &agent.memory_model {
+        Some(model) => json!({"memory_model_ref": model}),
+        None => json!({}),
+    }
+}
+
 pub(crate) async fn learning(call: Call) -> Answer {
-    agent(&call).await?;
-    Ok(shown(&json!({})))
+    Ok(shown(&learning_view(&agent(&call).await?)))
+}
+
+/// A model as `provider/model`; whether there is such a one nobody knows without a provider.
+fn parse_model(value: &Value) -> Result<String, Refusal> {
+    let split = value.as_str().and_then(|text| text.split_once('/'));
+    let is_name =
+        |text: &str| !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control());
+    match split {
+        Some((provider, model))
+            if is_name(provider) && is_name(model) && provider.len() + model.len() < MODEL =>
+        {
+            Ok(format!("{provider}/{model}"))
+        }
+        _ => Err(Refusal::shape("memory_model_ref", "must be the id of a model, as provider/model")),
+    }
+}
+
+/// `null` goes back to the agent's own model; a field that is left out changes nothing. spec/recursion.md 8.5.
+pub(crate) async fn update_learning(call: Call, body: Body) -> Answer {
+    call.may(Resource::Agent, Action::Update)?;
+    let body = call.object::<Fields>(body).await?;
+    let id = call.id("agent_id")?;
+    // What is not there is said before what is malformed.
+    let agent = call.stele.agent_get(&call.caller, id).await?;
+    let agent = match body?.get("memory_model_ref") {
+        None => agent,
+        Some(Value::Null) => call.stele.agent_memory_model(&call.caller, id, None).await?,
+        Some(model) => {
+            let model = parse_model(model)?;
+            call.stele.agent_memory_model(&call.caller, id, Some(model)).await?
+        }
+    };
+    Ok(shown(&learning_view(&agent)))
 }
 
 /// Runs of learning of all agents: none yet.

@@ -66,7 +66,7 @@ fn work() -> Router<Arc<Stele>> {
         .route("/{agent_id}/memory", get(agent_memory::retrieve))
         .route("/{agent_id}/memory/activity", get(agent_memory::activity))
         .route("/{agent_id}/memories", get(agent_memory::memories))
-        .route("/{agent_id}/learning", get(agent_memory::learning));
+        .route("/{agent_id}/learning", get(agent_memory::learning).patch(agent_memory::update_learning));
     let environments = Router::new()
         .route("/", get(environments::list).post(environments::create))
         .route("/{environment_id}", get(environments::retrieve).delete(environments::delete));

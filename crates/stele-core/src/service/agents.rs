@@ -75,6 +75,7 @@ impl Stele {
             version_id: AgentVersionId::mint(now, self.random.bits()),
             definition: new.definition,
             learned_store: None,
+            memory_model: None,
             labels: new.labels,
             created_at: now,
             updated_at: now,
@@ -229,6 +230,28 @@ impl Stele {
             agent.version_id = AgentVersionId::mint(at, self.random.bits());
             let version = made(caller.workspace, &agent.newest_version());
             if self.commit(vec![kept.replaced_by(&agent), version]).await? {
+                return Ok(agent);
+            }
+        }
+        Err(StorageError::Overloaded.into())
+    }
+
+    /// Sets the model that an agent's memory is learned with; `None` goes back to the agent's own. Makes no version.
+    /// spec/recursion.md 8.5.
+    ///
+    /// # Errors
+    /// No update permission, or no such agent.
+    pub async fn agent_memory_model(
+        &self,
+        caller: &Caller,
+        id: AgentId,
+        model: Option<String>,
+    ) -> Result<Agent, Error> {
+        caller.may(Resource::Agent, Action::Update).map_err(Refusal::from)?;
+        for _ in 0..ATTEMPTS {
+            let kept = self.agent_there(caller.workspace, id).await?;
+            let agent = Agent { memory_model: model.clone(), ..kept.doc.clone() };
+            if agent == kept.doc || self.commit(vec![kept.replaced_by(&agent)]).await? {
                 return Ok(agent);
             }
         }

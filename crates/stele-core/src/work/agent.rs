@@ -116,6 +116,9 @@ pub struct Agent {
     pub definition: Definition,
     /// Its learned store, once its first session has started.
     pub learned_store: Option<StoreId>,
+    /// The model that its memory is learned with, where it is not the agent's own. spec/recursion.md 8.5.
+    #[serde(default)]
+    pub memory_model: Option<String>,
     /// Tags, as Recursion knows them.
     #[serde(default)]
     pub labels: Vec<Value>,
@@ -138,6 +141,11 @@ impl Agent {
                 self.definition.metadata.pairs().get(LEARNED).is_some_and(|value| value == "on")
             }
         }
+    }
+
+    /// The model that its memory is learned with.
+    pub fn effective_memory_model(&self) -> &str {
+        self.memory_model.as_deref().unwrap_or(&self.definition.model)
     }
 
     /// Its newest version as a document.

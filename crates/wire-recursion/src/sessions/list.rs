@@ -19,6 +19,8 @@ use crate::view::shown;
 
 /// How long a page token counts.
 const TOKEN_SECS: u64 = 3600;
+/// Most sessions that are sorted by their last update, which changes all the time.
+const SORTED: usize = 1_000;
 const KINDS: [&str; 8] =
     ["api_call", "chat", "rollout", "subagent", "benchmark", "evaluation", "reflection", "session_analyst"];
 
@@ -67,23 +69,44 @@ fn has_any(query: &Query, filter: &SessionFilter) -> Result<bool, Refusal> {
     Ok(has_kind && has_status)
 }
 
-/// A token tells the place and when it was given.
-fn token(list: &List, last: &Whole, now: Timestamp) -> String {
-    let place = created_key((last.session.created_at, *last.session.id.as_bytes()));
-    list.cursor(&[&now.as_micros().to_be_bytes()[..], &place].concat())
+/// The order of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    /// Most recently updated first.
+    Update,
+    /// Newest first.
+    Creation,
 }
 
-fn read_token(list: &List, token: &str, now: Timestamp) -> Result<Position, BadCursor> {
+impl By {
+    fn place(self, whole: &Whole) -> Position {
+        let at = match self {
+            Self::Update => whole.updated_at(),
+            Self::Creation => whole.session.created_at,
+        };
+        (at, *whole.session.id.as_bytes())
+    }
+}
+
+/// A token tells when it was given, the order, and the place in it.
+fn token(list: &List, (by, place): (By, Position), now: Timestamp) -> String {
+    let order = [u8::from(by == By::Update)];
+    list.cursor(&[&now.as_micros().to_be_bytes()[..], &order, &created_key(place)].concat())
+}
+
+fn read_token(list: &List, token: &str, now: Timestamp) -> Result<(By, Position), BadCursor> {
     let key = list.key(token)?;
-    let (given, place) = key.split_first_chunk::<8>().ok_or(BadCursor)?;
+    let (given, key) = key.split_first_chunk::<8>().ok_or(BadCursor)?;
     let given = Timestamp::from_micros(i64::from_be_bytes(*given));
     if given < now.minus_secs(TOKEN_SECS) {
         return Err(BadCursor);
     }
-    created_position(place)
+    let (order, place) = key.split_first().ok_or(BadCursor)?;
+    let by = if *order == 1 { By::Update } else { By::Creation };
+    Ok((by, created_position(place)?))
 }
 
-/// Sessions, newest first.
+/// Sessions, the most recently updated first; where there are more than are sorted at once, the newest first.
 pub(crate) async fn list(call: Call) -> Answer {
     call.may(Resource::Session, Action::List)?;
     let query = call.query()?;
@@ -103,6 +126,7 @@ pub(crate) async fn list(call: Call) -> Answer {
     if !has_any(&query, &filter)? {
         return Ok(shown(&json!({"sessions": []})));
     }
+    let by_creation = after.and_then(|(by, place)| (by == By::Creation).then_some(place));
     let wanted = SessionQuery {
         facet,
         also: Vec::new(),
@@ -112,14 +136,27 @@ pub(crate) async fn list(call: Call) -> Answer {
         created: Created::default(),
         include_archived: true,
         order: Order::NewestFirst,
-        after,
-        limit,
+        after: by_creation,
+        limit: if by_creation.is_some() { limit } else { SORTED },
     };
-    let page = call.stele.session_list(&call.caller, wanted).await?;
-    let rows: Vec<_> = page.items.iter().map(|whole| row(organization, whole)).collect();
+    let found = call.stele.session_list(&call.caller, wanted).await?;
+    let (mut all, mut more) = (found.items, found.more);
+    let by = match after {
+        None if more => By::Creation,
+        None => By::Update,
+        Some((by, _)) => by,
+    };
+    if by == By::Update {
+        all.sort_by_key(|whole| std::cmp::Reverse(by.place(whole)));
+        all.retain(|whole| after.is_none_or(|(_, place)| by.place(whole) < place));
+        more = false;
+    }
+    more = more || all.len() > limit;
+    all.truncate(limit);
+    let rows: Vec<_> = all.iter().map(|whole| row(organization, whole)).collect();
     let mut view = json!({"sessions": rows});
-    if let Some(last) = page.items.last().filter(|_| page.more) {
-        view["next_page_token"] = token(&list, last, now).into();
+    if let Some(last) = all.last().filter(|_| more) {
+        view["next_page_token"] = token(&list, (by, by.place(last)), now).into();
     }
     Ok(shown(&view))
 }
