@@ -302,12 +302,19 @@ pub const fn requirement(resource: Resource, action: Action) -> Option<Requireme
             Delete => Needs(Permission::Delete),
             Restore | Redact | Claim | Heartbeat | Stop => return None,
         },
-        Resource::Agent | Resource::Environment | Resource::Automation => match action {
+        Resource::Agent | Resource::Environment => match action {
             Create => Needs(Permission::Create),
             Read => Needs(Permission::Read),
             Update | Archive => Needs(Permission::Update),
             Delete => Needs(Permission::Delete),
             Restore | Redact | Claim | List | Heartbeat | Stop => return None,
+        },
+        Resource::Automation => match action {
+            Create => Needs(Permission::Create),
+            Read => Needs(Permission::Read),
+            Update => Needs(Permission::Update),
+            Delete => Needs(Permission::Delete),
+            Archive | Restore | Redact | Claim | List | Heartbeat | Stop => return None,
         },
         Resource::Event => match action {
             Create => Needs(Permission::Update),
