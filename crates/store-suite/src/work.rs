@@ -12,7 +12,8 @@ use stele_core::list::Created;
 use stele_core::records::Order;
 use stele_core::searcher::Workers;
 use stele_core::service::{
-    EventsQuery, FollowedBy, NewAgent, NewEnvironment, NewSession, SessionQuery, Setup, Stele, WhenRunning,
+    EventsQuery, FollowedBy, NewAgent, NewEnvironment, NewSession, SessionFilter, SessionQuery, Setup, Stele,
+    WhenRunning,
 };
 use stele_core::storage::{Error, Installation};
 use stele_core::text::Metadata;
@@ -144,6 +145,7 @@ async fn all_events(stele: &Stele, caller: &Caller, session: SessionId) -> Vec<E
 
 async fn listed(stele: &Stele, caller: &Caller, facet: Facet, include_archived: bool) -> Vec<SessionId> {
     let query = SessionQuery {
+        filter: SessionFilter::default(),
         facet,
         also: Vec::new(),
         agent_version: None,
