@@ -2,18 +2,21 @@
 
 mod address;
 mod error;
+mod finding;
 mod memory_stores;
+mod work;
 
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use ureq::Agent;
 use ureq::http::Request;
 
 pub use address::{is_loopback, same_origin};
 pub use error::ClientError;
+pub use finding::{Change, Changes, Hit, Hits, Node, Span, Text};
 pub use memory_stores::{Actor, Entry, Memory, Slug, Store, Update, Version};
+pub use work::{Agent, AgentSession, Environment, SessionFilter, Summary};
 
 /// Longest time for one call.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -22,19 +25,30 @@ const MOST_BYTES: u64 = 64 * 1024 * 1024;
 /// How often a call is repeated that the server was too busy for.
 const REPEATS: u32 = 3;
 /// What opens the memory routes. spec/anthropic.md 1.3.
-const BETA: &str = "agent-memory-2026-07-22";
+const MEMORY: &str = "agent-memory-2026-07-22";
+/// What opens the routes of agents, environments and sessions, and lets recorded events in. spec/anthropic.md 17.2.
+const WORK: &str = "managed-agents-2026-04-01,stele-ingest-2026-12-01";
 
 /// A server and the key for it.
 pub struct Client {
-    agent: Agent,
+    agent: ureq::Agent,
     base: String,
     key: String,
+}
+
+/// What a call brought.
+pub(crate) struct Answer {
+    pub(crate) body: Value,
+    /// The sequence that an answer about a store reflects.
+    pub(crate) sequence: Option<u64>,
+    /// The life of the database that the sequence is of.
+    pub(crate) epoch: Option<String>,
 }
 
 impl Client {
     /// A client of the server at `url`, with or without a trailing slash.
     pub fn new(url: &str, key: impl Into<String>) -> Self {
-        let config = Agent::config_builder()
+        let config = ureq::Agent::config_builder()
             .timeout_global(Some(PATIENCE))
             .http_status_as_error(false)
             // A redirect would carry the key elsewhere.
@@ -57,6 +71,11 @@ impl Client {
         self.call("GET", path, None)
     }
 
+    /// GETs `path`, with where in its store's history the answer stands.
+    pub(crate) fn get_at(&self, path: &str) -> Result<Answer, ClientError> {
+        self.answer("GET", path, None)
+    }
+
     /// POSTs `body` to `path`.
     ///
     /// # Errors
@@ -73,8 +92,12 @@ impl Client {
         self.call("DELETE", path, None)
     }
 
-    /// Calls, and calls again where the server says that it was too busy and did nothing.
     fn call(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, ClientError> {
+        Ok(self.answer(method, path, body)?.body)
+    }
+
+    /// Calls, and calls again where the server says that it was too busy and did nothing.
+    fn answer(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Answer, ClientError> {
         let mut repeats = 0;
         loop {
             let (result, after) = self.call_once(method, path, body);
@@ -90,14 +113,14 @@ impl Client {
         method: &str,
         path: &str,
         body: Option<&Value>,
-    ) -> (Result<Value, ClientError>, Option<Duration>) {
+    ) -> (Result<Answer, ClientError>, Option<Duration>) {
         let url = format!("{}{path}", self.base);
         let strange = |cause: String| ClientError::Strange { url: url.clone(), cause };
         let request = Request::builder()
             .method(method)
             .uri(&url)
             .header("authorization", format!("Bearer {}", self.key))
-            .header("anthropic-beta", BETA)
+            .header("anthropic-beta", beta(path))
             .header("content-type", "application/json");
         let text = body.map(Value::to_string).unwrap_or_default();
         let request = match request.body(text) {
@@ -116,13 +139,17 @@ impl Client {
         let busy = matches!(status.as_u16(), 429 | 503 | 529);
         let after = answer.headers().get("retry-after").filter(|_| busy);
         let after = after.and_then(|secs| secs.to_str().ok()?.parse().ok()).map(Duration::from_secs);
+        let header = |name: &str| Some(answer.headers().get(name)?.to_str().ok()?.to_owned());
+        let (sequence, epoch) = (header("stele-sequence"), header("stele-epoch"));
         let text = answer.body_mut().with_config().limit(MOST_BYTES).read_to_string();
         let parsed = text.map_err(|error| strange(error.to_string())).and_then(|text| match text.trim() {
             "" => Ok(Value::Null),
             text => serde_json::from_str(text).map_err(|_| strange(format!("status {status}, no JSON"))),
         });
         match parsed {
-            Ok(body) if status.is_success() => (Ok(body), None),
+            Ok(body) if status.is_success() => {
+                (Ok(Answer { body, sequence: sequence.and_then(|text| text.parse().ok()), epoch }), None)
+            }
             Ok(body) => (Err(ClientError::refused(status.as_u16(), &body)), after),
             Err(error) => (Err(error), None),
         }
@@ -133,4 +160,9 @@ impl Client {
         serde_json::from_value(answer)
             .map_err(|error| ClientError::Strange { url: self.base.clone(), cause: error.to_string() })
     }
+}
+
+fn beta(path: &str) -> &'static str {
+    let work = ["/v1/agents", "/v1/environments", "/v1/sessions"];
+    if work.iter().any(|family| path.starts_with(family)) { WORK } else { MEMORY }
 }

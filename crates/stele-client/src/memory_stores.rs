@@ -35,6 +35,8 @@ pub struct Slug {
     pub memory_store_id: String,
     /// The slug; no other store of the workspace has it.
     pub slug: String,
+    /// `reflection` where its memories are learned from sessions, else `curated`.
+    pub origin: String,
 }
 
 /// A live memory; `content` is there where it was asked for.
@@ -128,12 +130,12 @@ struct Page<T> {
     next_page: Option<String>,
 }
 
-fn encoded(text: &str) -> String {
+pub(crate) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, RESERVED).to_string()
 }
 
 /// A list, fetched page by page as it is read.
-struct Pages<'a, T> {
+pub(crate) struct Pages<'a, T> {
     client: &'a Client,
     address: String,
     ready: std::vec::IntoIter<T>,
@@ -164,7 +166,7 @@ impl<T: DeserializeOwned> Iterator for Pages<'_, T> {
 /// The calls; each fails with the server's refusal, or where there is no server.
 #[expect(clippy::missing_errors_doc, reason = "all of them the same, as the line above says")]
 impl Client {
-    fn pages<T>(&self, address: String) -> Pages<'_, T> {
+    pub(crate) fn pages<T>(&self, address: String) -> Pages<'_, T> {
         Pages { client: self, address, ready: Vec::new().into_iter(), next: Some(String::new()) }
     }
 
@@ -275,6 +277,6 @@ impl Client {
     }
 }
 
-fn store_address(id: &str, rest: &str) -> String {
+pub(crate) fn store_address(id: &str, rest: &str) -> String {
     format!("/v1/memory_stores/{}{rest}", encoded(id))
 }

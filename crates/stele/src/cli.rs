@@ -2,7 +2,9 @@
 
 mod admin;
 mod backup;
+mod find;
 mod memory;
+mod work;
 
 use std::path::PathBuf;
 
@@ -12,10 +14,12 @@ pub(crate) use admin::{
     ConfigAction, ConfigCheck, CreateKey, Db, Key, Place, RoleName, ServeFlags, Workspace,
 };
 pub(crate) use backup::{Backup, BackupAction, CreateBackup, Installed, RestoreBackup};
+pub(crate) use find::{Grep, Search, Watch};
 pub(crate) use memory::{
     Address, Diff, Drastic, Edit, List, Log, Memory, Merge, Move, Put, Read, Redact, Remove, Restore, Store,
     Tree, When, Write,
 };
+pub(crate) use work::{Agent, Environment, Import, Made, Moment, Program, RecordedSession};
 
 /// A self-hosted memory server for AI agents.
 #[derive(Debug, Parser)]
@@ -29,9 +33,9 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run the server.
     Serve(ServeFlags),
-    /// Make, list, show, change, archive and delete stores.
+    /// Make, list, show, change, watch, archive and delete stores.
     Store(Action<Store>),
-    /// List, read, write, edit, move and delete memories.
+    /// List, read, write, edit, move, delete and grep memories.
     Memory(Action<Memory>),
     /// List stores, or what is in one: `stele ls notes:/projects/`.
     Ls(With<List>),
@@ -47,6 +51,8 @@ pub(crate) enum Command {
     Edit(With<Edit>),
     /// Take the files of a directory into a store.
     Put(With<Put>),
+    /// Search the memories of a store by words or a question, best first.
+    Search(With<Search>),
     /// Show the history of a store or memory, newest first.
     Log(With<Log>),
     /// Show what changed between two versions of a memory.
@@ -55,6 +61,12 @@ pub(crate) enum Command {
     Redact(With<Redact>),
     /// Merge a version that another writer displaced into the present text.
     Merge(With<Merge>),
+    /// Make, list and show agents.
+    Agent(Action<Agent>),
+    /// Make and list environments, and make keys for their workers.
+    Environment(Action<Environment>),
+    /// Record sessions of agents that run elsewhere: start, send, finish; import transcripts.
+    Session(Action<RecordedSession>),
     /// Make, list and revoke API keys of a running server.
     Key(Action<Key>),
     /// Make and list workspaces of a running server.

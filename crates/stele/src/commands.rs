@@ -1,14 +1,19 @@
 //! What works on stores and memories through a server.
 
+mod agents;
 mod edit;
 mod editor;
+mod grep;
 mod history;
 mod memories;
 mod put;
 mod resolve;
+mod search;
+mod sessions;
 mod stores;
 mod tree;
 mod walk;
+mod watch;
 
 use crate::cli::{ClientFlags, Command, Memory, Store, With};
 use crate::connect::client;
@@ -37,6 +42,9 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Store(given) => store(&session(&given.client)?, given.action),
         Command::Memory(given) => memory(&session(&given.client)?, given.action),
+        Command::Agent(given) => agents::agent(&session(&given.client)?, given.action),
+        Command::Environment(given) => agents::environment(&session(&given.client)?, given.action),
+        Command::Session(given) => sessions::run(&session(&given.client)?, given.action),
         Command::Ls(given) => with(given, memories::list),
         Command::Cat(given) => with(given, memories::read),
         Command::Tree(given) => with(given, tree::tree),
@@ -44,6 +52,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Rm(given) => with(given, memories::remove),
         Command::Edit(given) => with(given, edit::edit),
         Command::Put(given) => with(given, put::put),
+        Command::Search(given) => with(given, search::search),
         Command::Log(given) => with(given, history::log),
         Command::Diff(given) => with(given, history::diff),
         Command::Redact(given) => with(given, history::redact),
@@ -69,6 +78,7 @@ fn store(session: &Session, action: Store) -> anyhow::Result<()> {
         Store::Update { store, name, description, metadata } => {
             stores::update(session, &store, name, description, metadata)
         }
+        Store::Watch(args) => watch::watch(session, &args),
         Store::Archive(which) => stores::archive(session, &which),
         Store::Delete(which) => stores::delete(session, &which),
     }
@@ -85,5 +95,6 @@ fn memory(session: &Session, action: Memory) -> anyhow::Result<()> {
         Memory::Put(args) => put::put(session, args),
         Memory::Tree(args) => tree::tree(session, args),
         Memory::Restore(args) => history::restore(session, args),
+        Memory::Grep(args) => grep::grep(session, args),
     }
 }

@@ -40,6 +40,11 @@ pub(crate) fn fail(class: Class, message: impl Into<String>) -> anyhow::Error {
     Failure { class, message: message.into() }.into()
 }
 
+/// What was looked for is nowhere. It is said by the exit code alone, as grep does.
+#[derive(Debug, thiserror::Error)]
+#[error("nothing matches")]
+pub(crate) struct NoMatch;
+
 /// The class of an error, from whatever in its chain has one.
 pub(crate) fn class(error: &anyhow::Error) -> Class {
     let of = |cause: &(dyn std::error::Error + 'static)| {
@@ -85,6 +90,9 @@ fn open_class(error: &OpenError) -> Class {
 pub(crate) fn exit(error: &anyhow::Error) -> ExitCode {
     if crate::output::reader_is_gone(error) {
         return ExitCode::SUCCESS;
+    }
+    if error.is::<NoMatch>() {
+        return ExitCode::from(Class::Other as u8);
     }
     crate::output::complain(format!("{error:#}").trim_end());
     ExitCode::from(class(error) as u8)

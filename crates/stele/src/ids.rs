@@ -26,6 +26,11 @@ pub(crate) fn store_token(uuid: &str) -> Option<String> {
     Some(format!("memstore_01{}", base58(*StoreId::parse(&uuid.to_ascii_lowercase())?.as_bytes())))
 }
 
+/// A store's id, given as the Anthropic dialect spells it, as a UUID.
+pub(crate) fn store_uuid(text: &str) -> Option<String> {
+    Some(StoreId::from_bytes(token(text, "memstore_01")?).to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,6 +43,7 @@ mod tests {
         assert_eq!(key_uuid(&token), Some(id.clone()));
         assert_eq!(key_uuid(&id.to_uppercase()), Some(id.clone()));
         assert_eq!(store_token(&id), Some(token.replace("apikey", "memstore")));
+        assert_eq!(store_uuid(&token.replace("apikey", "memstore")), Some(id.clone()));
         for bad in ["", "apikey_01", "apikey_02zzz", "memstore_01", "0191"] {
             assert_eq!((key_uuid(bad), store_token(bad)), (None, None), "{bad}");
         }

@@ -20,6 +20,7 @@ mod output;
 mod prompt;
 mod reference;
 mod serve;
+mod transcript;
 mod workers;
 
 use std::process::ExitCode;

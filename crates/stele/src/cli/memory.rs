@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::{Grep, Watch};
+
 /// A store by name, slug or id, and a path in it: `STORE`, `STORE:/` or `STORE:/path`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
@@ -68,6 +70,8 @@ pub(crate) enum Store {
         #[arg(long, value_name = "KEY[=VALUE]")]
         metadata: Vec<String>,
     },
+    /// Follow the changes of a store, one line each, until it is deleted.
+    Watch(Watch),
     /// Make a store read-only; this cannot be undone.
     Archive(Drastic),
     /// Delete a store with its memories and their history; this cannot be undone.
@@ -107,6 +111,8 @@ pub(crate) enum Memory {
     Tree(Tree),
     /// Write the text of an old version back.
     Restore(Restore),
+    /// Print the lines of memories that match a pattern; ends with 1 where none does.
+    Grep(Grep),
 }
 
 #[derive(Debug, Args)]

@@ -135,8 +135,8 @@ mod tests {
         };
         let ((renamed, first), (other, second)) = (store(1, "New Name"), store(2, "Old Name"));
         let slugs = [
-            Slug { memory_store_id: first, slug: "old-name".into() },
-            Slug { memory_store_id: second, slug: "old-name-2".into() },
+            Slug { memory_store_id: first, slug: "old-name".into(), origin: "curated".into() },
+            Slug { memory_store_id: second, slug: "old-name-2".into(), origin: "curated".into() },
         ];
         let stores = [renamed, other];
         let names =

@@ -17,7 +17,7 @@ fn done(session: &Session, store: &Store, what: &str) -> anyhow::Result<()> {
     print(&format!("{what} {} ({})", store.name, store.id))
 }
 
-fn pairs(given: &[String], may_remove: bool) -> anyhow::Result<Value> {
+pub(super) fn pairs(given: &[String], may_remove: bool) -> anyhow::Result<Value> {
     let mut map = Map::new();
     for pair in given {
         let (key, value) = match pair.split_once('=') {

@@ -1,0 +1,254 @@
+//! Transcripts of agents that run elsewhere, read line by line and told as events. spec/anthropic.md 8.1 and 17.2.
+//!
+//! Each event gets an id that depends on the transcript alone, so that who reads it again knows what was sent already.
+//! What cannot be told is left out and counted, never dropped in silence.
+
+mod claude_code;
+mod codex;
+mod content;
+mod jsonl;
+mod lines;
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+
+use serde_json::{Map, Value, json};
+
+use crate::failure::{Class, fail};
+use crate::output::{cell, count};
+use lines::{Line, Lines};
+
+/// Most kinds of unknown lines that are told apart.
+const KINDS: usize = 12;
+
+/// Whose transcript it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// Claude Code: `~/.claude/projects/*/*.jsonl`.
+    ClaudeCode,
+    /// Codex: `~/.codex/sessions/**/rollout-*.jsonl`.
+    Codex,
+    /// One event or chat message a line.
+    Jsonl,
+}
+
+impl Format {
+    /// Its name, which the agent of its sessions has too unless another is given.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude-code",
+            Self::Codex => "codex",
+            Self::Jsonl => "jsonl",
+        }
+    }
+
+    fn teller(self) -> Box<dyn Tell> {
+        match self {
+            Self::ClaudeCode => Box::<claude_code::ClaudeCode>::default(),
+            Self::Codex => Box::<codex::Codex>::default(),
+            Self::Jsonl => Box::<jsonl::Jsonl>::default(),
+        }
+    }
+}
+
+/// What a transcript says of itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct About {
+    /// The id of its session, where it runs.
+    pub(crate) id: Option<String>,
+    /// What it is about, as its agent says.
+    pub(crate) title: Option<String>,
+    /// What it began with, as a person said.
+    pub(crate) opening: Option<String>,
+    /// The model, the newest one.
+    pub(crate) model: Option<String>,
+    /// The directory it ran in.
+    pub(crate) directory: Option<String>,
+    /// The branch there.
+    pub(crate) branch: Option<String>,
+    /// The version of the program that wrote it, the newest one.
+    pub(crate) version: Option<String>,
+    /// A version that this one of Stele does not know.
+    pub(crate) strange_version: Option<String>,
+    /// The time of the first line that has one.
+    pub(crate) began_at: Option<String>,
+}
+
+/// Keeps the first.
+fn keep(kept: &mut Option<String>, value: Option<&str>) {
+    if kept.is_none() {
+        *kept = value.filter(|text| !text.is_empty()).map(str::to_owned);
+    }
+}
+
+/// Keeps the newest.
+fn renew(kept: &mut Option<String>, value: Option<&str>) {
+    if let Some(value) = value.filter(|text| !text.is_empty()) {
+        *kept = Some(value.to_owned());
+    }
+}
+
+/// What became of a line.
+#[derive(Debug, PartialEq)]
+enum Told {
+    /// It was told, or says only what the transcript is.
+    Yes,
+    /// It was left out on purpose.
+    LeftOut(&'static str),
+    /// It is of a kind that is not known.
+    Unknown(String),
+}
+
+/// How the lines of one kind of transcript are told.
+trait Tell {
+    /// Tells a line: pushes its events, each with an id, and notes what it says of the transcript.
+    fn tell(
+        &mut self,
+        number: u64,
+        line: &Map<String, Value>,
+        about: &mut About,
+        events: &mut Vec<Value>,
+    ) -> Told;
+
+    /// Tells what could only be known behind the last line.
+    fn end(&mut self, _events: &mut Vec<Value>) {}
+}
+
+/// What was found in a transcript, and what was left out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Tally {
+    /// Events.
+    pub(crate) events: usize,
+    /// Lines left out, by why.
+    pub(crate) left_out: BTreeMap<String, usize>,
+    /// Lines that are no JSON objects or too long.
+    pub(crate) damaged: usize,
+    /// The first of them.
+    pub(crate) first_damaged: Option<u64>,
+    /// Texts that were shortened, or replaced by a word on what they were.
+    pub(crate) cut: usize,
+    /// The last line is not whole: it is still being written, or its writer crashed.
+    pub(crate) cut_off: bool,
+}
+
+impl Tally {
+    fn leave_out(&mut self, why: &str) {
+        let known = self.left_out.len() < KINDS || self.left_out.contains_key(why);
+        let why = if known { why } else { "of further unknown kinds" };
+        *self.left_out.entry(why.to_owned()).or_default() += 1;
+    }
+
+    /// What was left out, in words; `None` where it was nothing.
+    pub(crate) fn missing(&self) -> Option<String> {
+        let mut parts: Vec<String> = self
+            .left_out
+            .iter()
+            .map(|(why, lines)| format!("{} {why}", count(*lines, "line", "lines")))
+            .collect();
+        match self.first_damaged {
+            Some(line) if self.damaged == 1 => parts.push(format!("1 damaged line (line {line})")),
+            Some(first) => parts.push(format!("{} damaged lines (the first is line {first})", self.damaged)),
+            None => {}
+        }
+        if self.cut > 0 {
+            parts.push(format!("parts of {}", count(self.cut, "event", "events")));
+        }
+        if self.cut_off {
+            parts.push("the last line, which is not whole".into());
+        }
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+
+    /// The same for programs.
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "lines": self.left_out, "damaged_lines": self.damaged, "first_damaged_line": self.first_damaged,
+            "shortened_events": self.cut, "last_line_cut_off": self.cut_off,
+        })
+    }
+}
+
+/// Reads a transcript to its end and hands each event to `take`.
+///
+/// # Errors
+/// It cannot be read, or `take` fails.
+pub(crate) fn read(
+    format: Format,
+    input: impl BufRead,
+    mut take: impl FnMut(Value) -> anyhow::Result<()>,
+) -> anyhow::Result<(About, Tally)> {
+    let (mut about, mut tally) = (About::default(), Tally::default());
+    let mut teller = format.teller();
+    let mut events = Vec::new();
+    let mut lines = Lines::new(input);
+    while let Some((number, line)) = lines.next()? {
+        let parsed = match &line {
+            Line::Whole(text) | Line::Last(text) if text.trim_ascii().is_empty() => continue,
+            Line::Whole(text) | Line::Last(text) => serde_json::from_slice::<Map<String, Value>>(text).ok(),
+            Line::TooLong => None,
+        };
+        let Some(parsed) = parsed else {
+            if matches!(line, Line::Last(_)) {
+                tally.cut_off = true;
+            } else {
+                tally.damaged += 1;
+                tally.first_damaged.get_or_insert(number);
+            }
+            continue;
+        };
+        match teller.tell(number, &parsed, &mut about, &mut events) {
+            Told::Yes => {}
+            Told::LeftOut(why) => tally.leave_out(why),
+            Told::Unknown(kind) => {
+                let kind: String = kind.chars().take(40).collect();
+                tally.leave_out(&format!("of the unknown kind {:?}", cell(&kind)));
+            }
+        }
+        hand_over(&mut events, &mut tally, &mut take)?;
+    }
+    teller.end(&mut events);
+    hand_over(&mut events, &mut tally, &mut take)?;
+    Ok((about, tally))
+}
+
+fn hand_over(
+    events: &mut Vec<Value>,
+    tally: &mut Tally,
+    take: &mut impl FnMut(Value) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    for mut event in events.drain(..) {
+        tally.events += 1;
+        tally.cut += usize::from(content::fit(&mut event));
+        take(event)?;
+    }
+    Ok(())
+}
+
+/// The refusal of a file in which nothing is what it should be.
+pub(crate) fn nothing_in(format: Format, file: &str, tally: &Tally) -> anyhow::Error {
+    let found = tally.missing().map(|missing| format!(": found {missing}")).unwrap_or_default();
+    let name = format.name();
+    fail(Class::Refused, format!("{file} holds no message that is told as {name}{found}. Nothing was sent"))
+}
+
+/// An event.
+fn event(id: impl Into<String>, kind: &str, at: Option<&str>, mut fields: Value) -> Value {
+    fields["id"] = id.into().chars().take(200).collect::<String>().into();
+    fields["type"] = kind.into();
+    if let Some(at) = at.filter(|at| at.parse::<jiff::Timestamp>().is_ok()) {
+        fields["processed_at"] = at.into();
+    }
+    fields
+}
+
+fn text<'v>(object: &'v Map<String, Value>, name: &str) -> Option<&'v str> {
+    object.get(name).and_then(Value::as_str)
+}
+
+/// The number before the first dot of a version.
+fn major(version: &str) -> Option<u32> {
+    version.trim_start_matches('v').split('.').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests;
