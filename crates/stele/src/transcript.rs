@@ -245,9 +245,31 @@ fn text<'v>(object: &'v Map<String, Value>, name: &str) -> Option<&'v str> {
     object.get(name).and_then(Value::as_str)
 }
 
-/// The number before the first dot of a version.
-fn major(version: &str) -> Option<u32> {
-    version.trim_start_matches('v').split('.').next()?.parse().ok()
+/// Whether a version is beyond the newest major one that is known. Test builds have all kinds of names.
+fn is_beyond(version: &str, known: u32) -> bool {
+    let major = version.trim_start_matches('v').split('.').next().and_then(|major| major.parse::<u32>().ok());
+    major.is_some_and(|major| major > known)
+}
+
+/// The server and tool in the name that a tool of an MCP server has: `mcp__server__tool`.
+fn mcp_tool(name: &str) -> Option<(&str, &str)> {
+    name.strip_prefix("mcp__")?.split_once("__")
+}
+
+/// The use of a tool, by its own id: the result names it.
+fn tool_use(id: String, at: Option<&str>, name: &str, input: Value) -> Value {
+    match mcp_tool(name) {
+        Some((server, tool)) => {
+            let fields = json!({"mcp_server_name": server, "name": tool, "input": input});
+            event(id, "agent.mcp_tool_use", at, fields)
+        }
+        None => event(id, "agent.tool_use", at, json!({"name": name, "input": input})),
+    }
+}
+
+/// The kind of a result, and the field in which it names the use.
+fn result_kind(of_mcp: bool) -> (&'static str, &'static str) {
+    if of_mcp { ("agent.mcp_tool_result", "mcp_tool_use_id") } else { ("agent.tool_result", "tool_use_id") }
 }
 
 #[cfg(test)]

@@ -4,24 +4,26 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
-use super::{About, Tell, Told, content, event, keep, major, renew, text};
+use super::{
+    About, Tell, Told, content, event, is_beyond, keep, mcp_tool, renew, result_kind, text, tool_use,
+};
 
-/// Versions of Claude Code whose transcripts are known.
-const MAJORS: &[u32] = &[0, 1, 2];
+/// The newest major version of Claude Code whose transcripts are known.
+const KNOWN: u32 = 2;
 /// What the program writes into a message when a person stops it.
 const INTERRUPTED: &str = "[Request interrupted by user";
+/// How texts begin that the program puts into the mouth of a person.
+const PUT_IN: &[&str] = &["<task-notification", "<system-reminder>", "<local-command-"];
 /// Lines about the program itself.
 const HOUSEKEEPING: &[&str] = &[
     "agent-name",
     "agent-setting",
-    "attachment",
     "file-history-snapshot",
     "last-prompt",
     "mode",
     "permission-mode",
     "pr-link",
     "progress",
-    "queue-operation",
     "result",
     "saved_hook_context",
     "tag",
@@ -34,6 +36,8 @@ pub(super) struct ClaudeCode {
     mcp: HashSet<String>,
     /// The request to the model whose answer is being told: its id, its time, its usage so far.
     request: Option<(String, Option<String>, Value)>,
+    /// What a person said last while the agent worked: the program notes it in two kinds of lines.
+    steered: Option<String>,
 }
 
 impl Tell for ClaudeCode {
@@ -67,6 +71,7 @@ impl Tell for ClaudeCode {
                     _ => self.system(&place, line, events),
                 };
             }
+            "attachment" | "queue-operation" => return self.steering(number, line, events),
             kind if HOUSEKEEPING.contains(&kind) => return Told::LeftOut("of the program's own"),
             other => return Told::Unknown(other.to_owned()),
         }
@@ -107,7 +112,7 @@ fn note(line: &Map<String, Value>, about: &mut About) {
     keep(&mut about.began_at, text(line, "timestamp"));
     if let Some(version) = text(line, "version") {
         renew(&mut about.version, Some(version));
-        if !major(version).is_some_and(|major| MAJORS.contains(&major)) {
+        if is_beyond(version, KNOWN) {
             renew(&mut about.strange_version, Some(version));
         }
     }
@@ -143,6 +148,7 @@ impl ClaudeCode {
                 Some(text) if text.starts_with(INTERRUPTED) => {
                     events.push(place.event(n, "user.interrupt", json!({})));
                 }
+                Some(text) if PUT_IN.iter().any(|start| text.trim_start().starts_with(start)) => {}
                 text => {
                     keep(&mut about.opening, text.filter(|text| !text.trim_start().starts_with('<')));
                     if let Some(Value::Array(blocks)) = content::blocks(block) {
@@ -164,10 +170,7 @@ impl ClaudeCode {
 
     fn result(&self, place: &Place<'_>, n: usize, block: &Value) -> Option<Value> {
         let of = block.get("tool_use_id").and_then(Value::as_str)?;
-        let (kind, name) = match self.mcp.contains(of) {
-            true => ("agent.mcp_tool_result", "mcp_tool_use_id"),
-            false => ("agent.tool_result", "tool_use_id"),
-        };
+        let (kind, name) = result_kind(self.mcp.contains(of));
         let mut fields = json!({name: of});
         if let Some(content) = block.get("content").and_then(content::blocks) {
             fields["content"] = content;
@@ -235,17 +238,10 @@ impl ClaudeCode {
             "thinking" | "redacted_thinking" => Some(place.event(n, "agent.thinking", json!({}))),
             "tool_use" | "server_tool_use" => {
                 let (id, name) = (field("id").filter(|id| !id.is_empty())?, field("name")?);
-                let input = content::input(block.get("input"));
-                let (kind, fields) = match name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
-                    Some((server, tool)) => {
-                        self.mcp.insert(id.to_owned());
-                        let fields = json!({"mcp_server_name": server, "name": tool, "input": input});
-                        ("agent.mcp_tool_use", fields)
-                    }
-                    None => ("agent.tool_use", json!({"name": name, "input": input})),
-                };
-                // Its own id: the result names it.
-                Some(event(id, kind, place.at, fields))
+                if mcp_tool(name).is_some() {
+                    self.mcp.insert(id.to_owned());
+                }
+                Some(tool_use(id.to_owned(), place.at, name, content::input(block.get("input"))))
             }
             kind if kind.ends_with("tool_result") => self.result(place, n, block),
             _ => {
@@ -253,6 +249,35 @@ impl ClaudeCode {
                 Some(place.event(n, "agent.message", json!({"content": content})))
             }
         }
+    }
+
+    /// What a person says while the agent works: it is put into the conversation without a line of its own.
+    fn steering(&mut self, number: u64, line: &Map<String, Value>, events: &mut Vec<Value>) -> Told {
+        let own = Told::LeftOut("of the program's own");
+        let said = match line.get("attachment").and_then(Value::as_object) {
+            Some(attachment) if text(attachment, "type") == Some("queued_command") => {
+                if text(attachment, "commandMode").is_some_and(|mode| mode != "prompt") {
+                    return own;
+                }
+                attachment.get("prompt")
+            }
+            None if text(line, "operation") == Some("remove") => line.get("content"),
+            _ => return own,
+        };
+        let Some(content) = said.and_then(content::blocks) else { return own };
+        let said = content[0]["text"].as_str().unwrap_or_default().to_owned();
+        if PUT_IN.iter().any(|start| said.starts_with(start)) {
+            return own;
+        }
+        if self.steered.take_if(|last| *last == said).is_some() {
+            return Told::Yes;
+        }
+        self.steered = Some(said);
+        let id = text(line, "uuid").filter(|id| !id.is_empty());
+        let id = id.map_or_else(|| format!("line-{number}"), str::to_owned);
+        let at = text(line, "timestamp");
+        events.push(event(id, "user.message", at, json!({"content": content})));
+        Told::Yes
     }
 
     fn system(&mut self, place: &Place<'_>, line: &Map<String, Value>, events: &mut Vec<Value>) -> Told {

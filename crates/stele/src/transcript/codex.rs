@@ -1,11 +1,15 @@
 //! Rollouts of Codex: a line is `{timestamp, type, payload}`; in those of 2025's first half the payload alone.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
-use super::{About, Tell, Told, content, event, keep, major, renew, text};
+use super::{
+    About, Tell, Told, content, event, is_beyond, keep, mcp_tool, renew, result_kind, text, tool_use,
+};
 
-/// Versions of Codex whose rollouts are known.
-const MAJORS: &[u32] = &[0, 1];
+/// The newest major version of Codex whose rollouts are known.
+const KNOWN: u32 = 1;
 /// How texts begin that Codex puts into the mouth of its user.
 const CONTEXT: &[&str] = &[
     "<environment_context>",
@@ -22,6 +26,12 @@ const CONTEXT: &[&str] = &[
 pub(super) struct Codex {
     /// The tokens of the session when they were last told.
     total: Value,
+    /// Uses of MCP tools, whose results are of another kind.
+    mcp: HashSet<String>,
+    /// Whether there are items of the conversation, which tell all that the program shows.
+    items: bool,
+    /// What the program showed while there were none.
+    shown: Vec<Value>,
 }
 
 /// Where an event stands.
@@ -57,20 +67,29 @@ impl Tell for Codex {
                 keep(&mut about.directory, text(context, "cwd"));
                 Told::Yes
             }
-            (Some("response_item"), Some(item)) => item_told(&place, item, about, events),
+            (Some("response_item"), Some(item)) => self.item(&place, item, about, events),
             (Some("event_msg"), Some(message)) => self.message(&place, message, events),
             (Some("compacted"), _) => {
                 events.push(place.event("agent.thread_context_compacted", json!({})));
                 Told::Yes
             }
+            (Some("inter_agent_communication"), _) => Told::LeftOut("of subagents"),
             (Some(kind), Some(_)) => Told::Unknown(kind.to_owned()),
-            (Some(_), None) => item_told(&place, line, about, events),
+            (Some(_), None) => self.item(&place, line, about, events),
             (None, _) if line.contains_key("record_type") => Told::LeftOut("of the program's own"),
             (None, _) if text(line, "id").is_some() => {
                 session(line, about);
                 Told::Yes
             }
             (None, _) => Told::LeftOut("without a type"),
+        }
+    }
+
+    fn end(&mut self, events: &mut Vec<Value>) {
+        // One message alone may be followed by its item in what is not written yet.
+        let whole = self.shown.iter().any(|event| event["type"] == "agent.message");
+        if whole && !self.items {
+            events.append(&mut self.shown);
         }
     }
 }
@@ -83,38 +102,10 @@ fn session(meta: &Map<String, Value>, about: &mut About) {
     keep(&mut about.branch, branch);
     if let Some(version) = text(meta, "cli_version") {
         renew(&mut about.version, Some(version));
-        if !major(version).is_some_and(|major| MAJORS.contains(&major)) {
+        if is_beyond(version, KNOWN) {
             renew(&mut about.strange_version, Some(version));
         }
     }
-}
-
-/// Tells an item of the conversation with the model.
-fn item_told(
-    place: &Place<'_>,
-    item: &Map<String, Value>,
-    about: &mut About,
-    events: &mut Vec<Value>,
-) -> Told {
-    let kind = text(item, "type").unwrap_or_default();
-    match kind {
-        "message" => return message_told(place, item, about, events),
-        "reasoning" => events.push(place.event("agent.thinking", json!({}))),
-        "function_call" | "custom_tool_call" | "local_shell_call" | "web_search_call"
-        | "tool_search_call" => {
-            events.push(tool_use(place, kind, item));
-        }
-        "function_call_output" | "custom_tool_call_output" | "tool_search_output" => {
-            let Some(of) = text(item, "call_id") else { return Told::LeftOut("without content") };
-            events.push(tool_result(place, of, item.get("output")));
-        }
-        "compaction" | "compaction_summary" => {
-            events.push(place.event("agent.thread_context_compacted", json!({})));
-        }
-        "ghost_snapshot" | "other" => return Told::LeftOut("of the program's own"),
-        other => return Told::Unknown(other.to_owned()),
-    }
-    Told::Yes
 }
 
 fn message_told(
@@ -142,23 +133,22 @@ fn message_told(
     Told::Yes
 }
 
-fn tool_use(place: &Place<'_>, kind: &str, item: &Map<String, Value>) -> Value {
-    let (name, input) = match kind {
+/// The name and the input of a tool that is used.
+fn used<'i>(kind: &str, item: &'i Map<String, Value>) -> (&'i str, Value) {
+    let name = text(item, "name").unwrap_or("tool");
+    match kind {
         "local_shell_call" => ("local_shell", content::input(item.get("action"))),
         "web_search_call" => ("web_search", content::input(item.get("action"))),
-        "custom_tool_call" => (text(item, "name").unwrap_or("tool"), content::input(item.get("input"))),
-        _ => (text(item, "name").unwrap_or("tool"), content::input(item.get("arguments"))),
-    };
-    // Its own id, where it has one: the result names it.
-    let id = text(item, "call_id")
-        .filter(|id| !id.is_empty())
-        .map_or_else(|| format!("line-{}", place.number), str::to_owned);
-    event(id, "agent.tool_use", place.at, json!({"name": name, "input": input}))
+        "image_generation_call" => ("image_generation", json!({"prompt": text(item, "revised_prompt")})),
+        "custom_tool_call" => (name, content::input(item.get("input"))),
+        _ => (name, content::input(item.get("arguments"))),
+    }
 }
 
 /// The output of a tool: a text, perhaps itself JSON that tells the exit code, or blocks, or an object with them.
-fn tool_result(place: &Place<'_>, of: &str, output: Option<&Value>) -> Value {
-    let mut fields = json!({"tool_use_id": of});
+fn tool_result(place: &Place<'_>, of: &str, of_mcp: bool, output: Option<&Value>) -> Value {
+    let (kind, name) = result_kind(of_mcp);
+    let mut fields = json!({name: of});
     let parsed = match output {
         Some(Value::String(text)) => serde_json::from_str::<Map<String, Value>>(text).ok().map(Value::Object),
         other => other.cloned(),
@@ -179,15 +169,63 @@ fn tool_result(place: &Place<'_>, of: &str, output: Option<&Value>) -> Value {
     if let Some(failed) = failed {
         fields["is_error"] = failed.into();
     }
-    place.event("agent.tool_result", fields)
+    place.event(kind, fields)
 }
 
 impl Codex {
+    /// Tells an item of the conversation with the model.
+    fn item(
+        &mut self,
+        place: &Place<'_>,
+        item: &Map<String, Value>,
+        about: &mut About,
+        events: &mut Vec<Value>,
+    ) -> Told {
+        let kind = text(item, "type").unwrap_or_default();
+        self.items = true;
+        match kind {
+            "message" => return message_told(place, item, about, events),
+            "reasoning" => events.push(place.event("agent.thinking", json!({}))),
+            "function_call"
+            | "custom_tool_call"
+            | "local_shell_call"
+            | "web_search_call"
+            | "tool_search_call"
+            | "image_generation_call" => {
+                let (name, input) = used(kind, item);
+                let id = text(item, "call_id").filter(|id| !id.is_empty());
+                let id = id.map_or_else(|| format!("line-{}", place.number), str::to_owned);
+                // Newer ones name the server beside the tool.
+                let name = match text(item, "namespace").filter(|space| space.starts_with("mcp__")) {
+                    Some(space) => format!("{}__{name}", space.trim_end_matches('_')),
+                    None => name.to_owned(),
+                };
+                if mcp_tool(&name).is_some() {
+                    self.mcp.insert(id.clone());
+                }
+                events.push(tool_use(id, place.at, &name, input));
+            }
+            "function_call_output" | "custom_tool_call_output" | "tool_search_output" => {
+                let Some(of) = text(item, "call_id") else { return Told::LeftOut("without content") };
+                events.push(tool_result(place, of, self.mcp.contains(of), item.get("output")));
+            }
+            "compaction" | "context_compaction" | "compaction_summary" => {
+                return Told::LeftOut("that only repeat or show");
+            }
+            "agent_message" => return Told::LeftOut("of subagents"),
+            "ghost_snapshot" | "additional_tools" | "compaction_trigger" | "other" => {
+                return Told::LeftOut("of the program's own");
+            }
+            other => return Told::Unknown(other.to_owned()),
+        }
+        Told::Yes
+    }
+
     /// Tells what the program shows. Most of it is told already as an item of the conversation.
     fn message(&mut self, place: &Place<'_>, message: &Map<String, Value>, events: &mut Vec<Value>) -> Told {
         match text(message, "type").unwrap_or_default() {
             "token_count" => self.tokens(place, message, events),
-            "turn_aborted" => {
+            "turn_aborted" if matches!(text(message, "reason"), None | Some("interrupted")) => {
                 events.push(place.event("user.interrupt", json!({})));
                 Told::Yes
             }
@@ -196,6 +234,13 @@ impl Codex {
                 let retry = if text(message, "type") == Some("error") { "exhausted" } else { "retrying" };
                 let error = json!({"type": "unknown_error", "message": why, "retry_status": {"type": retry}});
                 events.push(place.event("session.error", json!({"error": error})));
+                Told::Yes
+            }
+            kind @ ("user_message" | "agent_message") if !self.items => {
+                let kind = if kind == "user_message" { "user.message" } else { "agent.message" };
+                if let Some(content) = message.get("message").and_then(content::blocks) {
+                    self.shown.push(place.event(kind, json!({"content": content})));
+                }
                 Told::Yes
             }
             _ => Told::LeftOut("that only repeat or show"),

@@ -127,6 +127,44 @@ fn an_old_rollout_without_envelopes_is_told_too() {
 }
 
 #[test]
+fn a_rollout_in_which_nothing_but_what_is_shown_was_kept_is_told_by_that() {
+    let shown = |kind: &str, text: &str| {
+        format!("{}\n", json!({"type": "event_msg", "payload": {"type": kind, "message": text}}))
+    };
+    let (user, agent) = (shown("user_message", "hi"), shown("agent_message", "hello"));
+    assert_eq!(kinds(&told(Format::Codex, &format!("{user}{agent}")).2), ["user.message", "agent.message"]);
+    // Its item may yet come.
+    assert!(told(Format::Codex, &user).2.is_empty());
+    let item =
+        json!({"type": "response_item", "payload": {"type": "message", "role": "user", "content": "hi"}});
+    assert_eq!(kinds(&told(Format::Codex, &format!("{user}{item}\n{agent}")).2), ["user.message"]);
+}
+
+#[test]
+fn what_a_person_says_while_claude_works_is_told_once() {
+    let queued = |prompt: &str, mode: &str| {
+        let attachment = json!({"type": "queued_command", "prompt": prompt, "commandMode": mode});
+        json!({"type": "attachment", "uuid": prompt, "attachment": attachment}).to_string()
+    };
+    let removed =
+        json!({"type": "queue-operation", "operation": "remove", "content": "no, the parser"}).to_string();
+    let lines = [
+        queued("no, the parser", "prompt"),
+        removed.clone(),
+        removed,
+        queued("a task ended", "task-notification"),
+        json!({"type": "attachment", "attachment": {"type": "skill_listing"}}).to_string(),
+        json!({"type": "queue-operation", "operation": "enqueue", "content": "x"}).to_string(),
+        json!({"type": "user", "uuid": "u", "message": {"content": "<task-notification>done"}}).to_string(),
+    ];
+    let (_, tally, events) = told(Format::ClaudeCode, &lines.join("\n"));
+    judge(&events);
+    let said: Vec<_> = events.iter().map(|event| event["content"][0]["text"].as_str()).collect();
+    assert_eq!(said, [Some("no, the parser"); 2]);
+    assert_eq!(tally.left_out["of the program's own"], 3);
+}
+
+#[test]
 fn lines_of_ones_own_are_events_or_chat_messages() {
     let (about, tally, events) = told(Format::Jsonl, JSONL);
     judge(&events);

@@ -28,6 +28,12 @@ const BEFORE: jiff::SignedDuration = jiff::SignedDuration::from_hours(48);
 pub(crate) fn import(session: &Session, args: &Import) -> anyhow::Result<()> {
     let name = args.file.display().to_string();
     let mut file = open(&args.file)?;
+    if !file.metadata().is_ok_and(|about| about.is_file()) {
+        return Err(fail(
+            Class::Usage,
+            format!("{name} is no file that can be read twice: write it to one first"),
+        ));
+    }
     // Two imports of one file take turns. Where a file system has no locks they do not: then both may send.
     let _ = file.lock();
     let (about, tally) = transcript::read(args.format, BufReader::new(&file), |_| Ok(()))?;
