@@ -188,3 +188,19 @@ def test_the_index_of_what_was_learned_is_small(server, run):
     assert refused.returncode in (5, 6), "people cannot write what is learned"
     note = run("session", "note", started["id"]).stdout
     assert learned["name"] in note and len(note.encode()) < 8_000
+
+
+def test_first_sessions_that_start_at_once_share_one_agent_in_the_end(fresh_server, new_client, tmp_path):
+    server = fresh_server()
+    env = clean_env(tmp_path, {"STELE_URL": server.url, "STELE_API_KEY": server.admin_key})
+    command = [STELE_BIN, "session", "hook", "claude-code", "start"]
+    told = [json.dumps({"session_id": str(n)}) for n in range(6)]
+    under_way = [subprocess.Popen(command, env=env, cwd=tmp_path, stdin=subprocess.PIPE, text=True) for _ in told]
+    for one, what in zip(under_way, told):
+        one.stdin.write(what)
+        one.stdin.close()
+    assert [one.wait(timeout=60) for one in under_way] == [0] * len(told)
+    client = new_client(server)
+    assert len(list(client.beta.sessions.list(limit=100))) == len(told)
+    hook(server, tmp_path, "start", {"session_id": "later"})
+    assert client.beta.sessions.list(limit=1).data[0].agent.id == list(client.beta.agents.list(limit=100))[-1].id

@@ -116,6 +116,11 @@ impl Client {
         self.typed(self.post("/v1/agents", body)?)
     }
 
+    /// Archives an agent.
+    pub fn agent_archive(&self, id: &str) -> Result<Agent, ClientError> {
+        self.typed(self.post(&format!("/v1/agents/{}/archive", encoded(id)), &json!({}))?)
+    }
+
     /// Environments that are not archived, newest first.
     pub fn environments(&self) -> impl Iterator<Item = Result<Environment, ClientError>> {
         self.pages(format!("/v1/environments?limit={PAGE}"))
@@ -129,6 +134,11 @@ impl Client {
     /// Makes an environment.
     pub fn environment_create(&self, body: &Value) -> Result<Environment, ClientError> {
         self.typed(self.post("/v1/environments", body)?)
+    }
+
+    /// Archives an environment.
+    pub fn environment_archive(&self, id: &str) -> Result<Environment, ClientError> {
+        self.typed(self.post(&format!("/v1/environments/{}/archive", encoded(id)), &json!({}))?)
     }
 
     /// Makes a key of an environment; its secret is in the answer and never again.

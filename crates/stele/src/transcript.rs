@@ -9,7 +9,9 @@ mod content;
 mod jsonl;
 mod lines;
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{Hash, Hasher};
 use std::io::BufRead;
 
 use serde_json::{Map, Value, json};
@@ -179,6 +181,7 @@ pub(crate) fn read(
 ) -> anyhow::Result<(About, Tally)> {
     let (mut about, mut tally) = (About::default(), Tally::default());
     let mut teller = format.teller();
+    let mut ids = Ids::default();
     let mut events = Vec::new();
     let mut lines = Lines::new(input);
     while let Some((number, line)) = lines.next()? {
@@ -204,24 +207,53 @@ pub(crate) fn read(
                 tally.leave_out(&format!("of the unknown kind {:?}", cell(&kind)));
             }
         }
-        hand_over(&mut events, &mut tally, &mut take)?;
+        hand_over(&mut events, &mut ids, &mut tally, &mut take)?;
     }
     teller.end(&mut events);
-    hand_over(&mut events, &mut tally, &mut take)?;
+    hand_over(&mut events, &mut ids, &mut tally, &mut take)?;
     Ok((about, tally))
 }
 
 fn hand_over(
     events: &mut Vec<Value>,
+    ids: &mut Ids,
     tally: &mut Tally,
     take: &mut impl FnMut(Value) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     for mut event in events.drain(..) {
+        if !ids.make_own(&mut event) {
+            tally.leave_out("of events that are there twice");
+            continue;
+        }
         tally.events += 1;
         tally.cut += usize::from(content::fit(&mut event));
         take(event)?;
     }
     Ok(())
+}
+
+/// The ids so far, each with a fingerprint of every event that came with it.
+#[derive(Default)]
+struct Ids(HashMap<String, Vec<u64>>);
+
+impl Ids {
+    /// Gives an event an id of its own where another event has it: some programs number the uses of tools anew in each
+    /// turn. False where the same event was there before, as after a conversation was copied.
+    fn make_own(&mut self, event: &mut Value) -> bool {
+        let mut hasher = DefaultHasher::new();
+        event.to_string().hash(&mut hasher);
+        let print = hasher.finish();
+        let id = event["id"].as_str().unwrap_or_default().to_owned();
+        let prints = self.0.entry(id.clone()).or_default();
+        if prints.contains(&print) {
+            return false;
+        }
+        prints.push(print);
+        if prints.len() > 1 {
+            event["id"] = format!("{id}~{}", prints.len()).into();
+        }
+        true
+    }
 }
 
 /// The refusal of a file in which nothing is what it should be.

@@ -115,25 +115,16 @@ pub(crate) fn environment(session: &Session, action: Environment) -> anyhow::Res
 
 /// What agents and environments have in common.
 trait Named {
-    fn id(&self) -> &str;
     fn name(&self) -> &str;
 }
 
 impl Named for stele_client::Agent {
-    fn id(&self) -> &str {
-        &self.id
-    }
-
     fn name(&self) -> &str {
         &self.name
     }
 }
 
 impl Named for Place {
-    fn id(&self) -> &str {
-        &self.id
-    }
-
     fn name(&self) -> &str {
         &self.name
     }
@@ -176,7 +167,14 @@ pub(super) fn agent_for(client: &Client, wanted: &str, model: Option<&str>) -> a
         return Ok(agent.id);
     }
     let made = client.agent_create(&new_agent(wanted, model.unwrap_or("unknown"), true))?;
-    Ok(find()?.map_or(made.id, |oldest| oldest.id().to_owned()))
+    match find()? {
+        // Somebody else made one at the same moment: that one is everybody's.
+        Some(oldest) if oldest.id != made.id => {
+            client.agent_archive(&made.id)?;
+            Ok(oldest.id)
+        }
+        _ => Ok(made.id),
+    }
 }
 
 fn new_agent(name: &str, model: &str, learns: bool) -> Value {
@@ -192,5 +190,11 @@ pub(super) fn environment_for(client: &Client, wanted: &str) -> anyhow::Result<S
     }
     let body = json!({"name": wanted, "description": "Sessions of agents that run elsewhere."});
     let made = client.environment_create(&body)?;
-    Ok(find()?.map_or(made.id, |oldest| oldest.id().to_owned()))
+    match find()? {
+        Some(oldest) if oldest.id != made.id => {
+            client.environment_archive(&made.id)?;
+            Ok(oldest.id)
+        }
+        _ => Ok(made.id),
+    }
 }

@@ -36,6 +36,8 @@ pub(super) struct ClaudeCode {
     mcp: HashSet<String>,
     /// The request to the model whose answer is being told: its id, its time, its usage so far.
     request: Option<(String, Option<String>, Value)>,
+    /// The requests that were told to their end: a late line of one is no request of its own.
+    requests: HashSet<String>,
     /// What a person said last while the agent worked: the program notes it in two kinds of lines.
     steered: Option<String>,
 }
@@ -135,10 +137,14 @@ impl ClaudeCode {
         about: &mut About,
         events: &mut Vec<Value>,
     ) -> Told {
-        self.end(events);
+        let blocks = blocks(line);
+        // Tools are used, and answer, while the rest of an answer is still to come.
+        if !blocks.iter().any(|block| block.get("type").is_some_and(|kind| kind == "tool_result")) {
+            self.end(events);
+        }
         let before = events.len();
         let mut said = Vec::new();
-        for (n, block) in blocks(line).iter().enumerate() {
+        for (n, block) in blocks.iter().enumerate() {
             let kind = block.get("type").and_then(Value::as_str).unwrap_or_default();
             if kind == "tool_result" {
                 events.extend(self.result(place, n, block));
@@ -227,6 +233,9 @@ impl ClaudeCode {
             self.end(events);
         }
         if self.request.is_none() {
+            if !self.requests.insert(id.to_owned()) {
+                return;
+            }
             events.push(event(id, "span.model_request_start", place.at, json!({})));
         }
         self.request = Some((id.to_owned(), place.at.map(str::to_owned), usage.clone()));

@@ -43,12 +43,12 @@ fn a_transcript_of_claude_code_is_told_whole() {
             "agent.thinking",
             "agent.message",
             "agent.tool_use",
-            "span.model_request_end",
             "agent.tool_result",
+            "span.model_request_end",
             "span.model_request_start",
             "agent.mcp_tool_use",
-            "span.model_request_end",
             "agent.mcp_tool_result",
+            "span.model_request_end",
             "user.interrupt",
             "agent.thread_context_compacted",
             "user.message",
@@ -64,9 +64,9 @@ fn a_transcript_of_claude_code_is_told_whole() {
     assert_eq!((about.version.as_deref(), about.strange_version), (Some("2.0.74"), None));
     assert_eq!((about.directory.as_deref(), about.branch.as_deref()), (Some("/home/dev/app"), Some("main")));
     // The tokens of an answer in three lines count once, as its last line says them.
-    assert_eq!(events[5]["model_usage"]["output_tokens"], 60);
-    assert_eq!(events[4]["id"], events[6]["tool_use_id"]);
-    assert_eq!(events[6]["is_error"], true);
+    assert_eq!(events[6]["model_usage"]["output_tokens"], 60);
+    assert_eq!(events[4]["id"], events[5]["tool_use_id"]);
+    assert_eq!(events[5]["is_error"], true);
     assert_eq!(events[8]["mcp_server_name"], "github");
     assert_eq!(tally.left_out["of subagents"], 1);
     assert_eq!(tally.left_out["of the program's own"], 3);
@@ -205,6 +205,49 @@ fn a_transcript_that_is_cut_anywhere_tells_a_beginning_of_the_whole() {
             assert_eq!(part, all[..part.len()], "cut at {cut}");
         }
     }
+}
+
+#[test]
+fn an_id_that_is_used_again_is_another_event_and_a_copied_line_is_not() {
+    let call = |city: &str| {
+        let function = json!({"name": "weather", "arguments": {"city": city}});
+        format!("{}\n", json!({"role": "assistant", "tool_calls": [{"id": "call_0", "function": function}]}))
+    };
+    let input = [call("Oslo"), call("Rome"), call("Oslo"), call("Bern")].concat();
+    let (_, tally, events) = told(Format::Jsonl, &input);
+    let ids: Vec<_> = events.iter().map(|event| event["id"].as_str()).collect();
+    assert_eq!(ids, [Some("call_0"), Some("call_0~2"), Some("call_0~3")]);
+    assert_eq!((tally.events, tally.left_out["of events that are there twice"]), (3, 1));
+}
+
+#[test]
+fn an_answer_between_whose_lines_tools_answer_is_one_request() {
+    let part = |uuid: &str, tool: &str, tokens: u64| {
+        let content = json!([{"type": "tool_use", "id": tool, "name": "Read", "input": {}}]);
+        let message =
+            json!({"id": "msg", "model": "claude", "content": content, "usage": {"output_tokens": tokens}});
+        format!("{}\n", json!({"type": "assistant", "uuid": uuid, "message": message}))
+    };
+    let result = |uuid: &str, tool: &str| {
+        let content = json!([{"type": "tool_result", "tool_use_id": tool, "content": "x"}]);
+        format!("{}\n", json!({"type": "user", "uuid": uuid, "message": {"content": content}}))
+    };
+    let person =
+        |uuid: &str| format!("{}\n", json!({"type": "user", "uuid": uuid, "message": {"content": "go on"}}));
+    let input = [
+        part("a", "t1", 10),
+        result("b", "t1"),
+        part("c", "t2", 30),
+        result("d", "t2"),
+        person("e"),
+        part("f", "t3", 40),
+    ];
+    let (.., events) = told(Format::ClaudeCode, &input.concat());
+    judge(&events);
+    let spans: Vec<_> = events.iter().filter(|event| event["type"] == "span.model_request_end").collect();
+    assert_eq!(spans.len(), 1);
+    assert_eq!(spans[0]["model_usage"]["output_tokens"], 30);
+    assert_eq!(events.len(), 8);
 }
 
 #[test]
