@@ -171,6 +171,7 @@ def test_hooks_tell_of_memory_and_record_the_session(server, run, events, new_cl
     assert "imported 3 events" in hook(server, tmp_path, "end", end, "--finish", *flags)
     (made,) = [one for one in client.beta.sessions.list(limit=1000) if one.metadata.get("stele.transcript", "").endswith(session)]
     assert made.id in first and made.status == "terminated" and len(said(events(made.id))) == 3
+    assert made.title == "line 1"
     # Resumed: what is said then belongs to a session that goes on.
     resumed = hook(server, tmp_path, "start", told | {"source": "resume"}, *flags)
     assert made.id not in resumed

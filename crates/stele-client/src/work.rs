@@ -174,6 +174,11 @@ impl Client {
         self.typed(self.post("/v1/sessions", body)?)
     }
 
+    /// Gives a session a title.
+    pub fn session_entitle(&self, id: &str, title: &str) -> Result<AgentSession, ClientError> {
+        self.typed(self.post(&session_address(id, ""), &json!({"title": title}))?)
+    }
+
     /// The note about the stores of a session; empty where it has none. spec/anthropic.md 17.3.
     pub fn memory_note(&self, id: &str) -> Result<String, ClientError> {
         Ok(self.typed::<Note>(self.get(&session_address(id, "/memory_note"))?)?.text)

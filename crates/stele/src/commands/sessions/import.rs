@@ -195,8 +195,6 @@ impl Work<'_> {
 
     fn create(&self) -> anyhow::Result<AgentSession> {
         let about = self.about;
-        let name = || self.args.file.file_name().map(|name| name.to_string_lossy().into_owned());
-        let title = about.title.clone().or_else(|| about.opening.clone()).or_else(name);
         let mut metadata = vec![(TRANSCRIPT, self.key.clone())];
         if !self.ended.is_empty() {
             // That one has ended, and nothing can be added to it.
@@ -212,10 +210,17 @@ impl Work<'_> {
         let origin = Origin {
             agent: self.args.format.name(),
             model: about.model.as_deref(),
-            title: title.map(|title| glance(&title)),
+            title: self.title(),
             metadata,
         };
         create(self.session, self.made, origin)
+    }
+
+    fn title(&self) -> Option<String> {
+        let about = self.about;
+        let name = || self.args.file.file_name().map(|name| name.to_string_lossy().into_owned());
+        let title = about.title.clone().or_else(|| about.opening.clone()).or_else(name);
+        title.map(|title| glance(&title)).filter(|title| !title.is_empty())
     }
 
     /// Sends the rest and how it ended; says whether the session is finished.
@@ -224,6 +229,10 @@ impl Work<'_> {
             self.send()?;
         }
         let Some(target) = self.target.as_ref().filter(|_| !self.args.dry_run) else { return Ok(false) };
+        // A hook made the session before anything was said in it.
+        if let Some(title) = self.title().filter(|_| self.sent > 0 && target.title.is_none()) {
+            self.session.client.session_entitle(&target.id, &title)?;
+        }
         let mut last = Vec::new();
         // One that is still running was broken off behind its last event.
         if self.sent > 0 || target.status == "running" {
