@@ -80,7 +80,7 @@ fn open_class(error: &OpenError) -> Class {
     match error {
         OpenError::NoDatabase(_) => Class::NotFound,
         OpenError::InUse { .. } | OpenError::NotEmpty(_) => Class::Conflict,
-        OpenError::NewerSchema | OpenError::ForeignSchema { .. } => Class::Refused,
+        OpenError::NewerSchema | OpenError::ForeignSchema { .. } | OpenError::Foreign(_) => Class::Refused,
         OpenError::Io { .. } | OpenError::Sqlite(_) => Class::Other,
     }
 }

@@ -302,6 +302,90 @@ fn old_backups_do_not_bring_redacted_text_back() {
     assert_eq!(world.paths(), ["/other.md"]);
 }
 
+/// The rows of a table that has outgrown its first page are moved by SQLite; no text may stay where the oldest were.
+#[test]
+fn of_redacted_text_nothing_is_left_between_the_pages_of_a_restored_database() {
+    let mut world = World::new();
+    let secrets: Vec<String> = (0..8).map(|number| format!("canary-{number}-9c2")).collect();
+    let written: Vec<Value> = secrets
+        .iter()
+        .enumerate()
+        .map(|(number, secret)| world.write(&format!("/k{number}.md"), secret))
+        .collect();
+    for number in 0..60 {
+        world.write(&format!("/filling/{number}.md"), &noise(number, 500));
+    }
+    let backup = world.back_up();
+    let elsewhere = world.home.path().join("elsewhere");
+    copy_dir(&backup, &elsewhere);
+    for memory in &written {
+        let path = format!("{}/{}", world.memories(), memory["id"].as_str().expect("an id"));
+        world.server.post(&world.key, &path, &json!({"content": "clean"}));
+        let version = memory["memory_version_id"].as_str().expect("an id");
+        let redact = format!("/v1/memory_stores/{}/memory_versions/{version}/redact", world.store);
+        world.server.post(&world.key, &redact, &json!({}));
+    }
+    world.done(&["backup", "scrub"]);
+    world.stop();
+    world.done(&["restore", text(&elsewhere), "--yes"]);
+    for secret in &secrets {
+        assert!(holds(&elsewhere, secret), "it was in the backup");
+        assert!(!holds(&backup, secret), "{secret} is not in the scrubbed one");
+        assert!(!holds(&world.data(), secret), "{secret} is not in the restored database");
+    }
+}
+
+/// What only the replaced database knows is not lost because that could not be read just then.
+#[test]
+fn a_database_that_is_out_of_reach_is_not_replaced_and_a_damaged_one_only_when_that_is_asked_for() {
+    let mut world = World::new();
+    let memory = world.write("/k.md", "canary-9c2");
+    let backup = world.back_up();
+    let path = format!("{}/{}", world.memories(), memory["id"].as_str().expect("an id"));
+    world.server.post(&world.key, &path, &json!({"content": "clean"}));
+    let version = memory["memory_version_id"].as_str().expect("an id");
+    world.done(&["redact", &world.store, version, "--yes"]);
+    world.stop();
+    let restore = ["restore", text(&backup), "--yes"];
+    let (file, index) = (world.data().join("stele.db"), world.data().join("stele.db-shm"));
+    let before = fs::read(&file).expect("a file");
+
+    fs::remove_file(&index).expect("removed");
+    std::os::unix::fs::symlink(world.home.path().join("nowhere/at-all"), &index).expect("a link");
+    let refused = world.refused(&restore);
+    assert!(refused.contains("nothing was restored") && refused.contains("No such file"), "{refused}");
+    fs::remove_file(&index).expect("removed");
+
+    let busy = fs::OpenOptions::new().write(true).open(&file).expect("a file");
+    let exclusive = rustix::fs::FlockOperation::NonBlockingLockExclusive;
+    rustix::fs::fcntl_lock(&busy, exclusive).expect("nobody else has it");
+    for more in [None, Some("--replace-unreadable")] {
+        let refused = world.refused(&restore.into_iter().chain(more).collect::<Vec<_>>());
+        assert!(refused.contains("nothing was restored") && refused.contains("locked"), "{refused}");
+    }
+    drop(busy);
+
+    let saved = world.home.path().join("saved.db");
+    fs::rename(&file, &saved).expect("moved");
+    std::os::unix::fs::symlink(&file, &file).expect("a link to itself");
+    let refused = world.refused(&restore);
+    assert!(refused.contains("nothing was restored") && refused.contains("symbolic link"), "{refused}");
+    fs::remove_file(&file).expect("removed");
+    fs::rename(&saved, &file).expect("moved");
+    assert_eq!(fs::read(&file).expect("a file"), before);
+
+    let damaged = fs::OpenOptions::new().write(true).open(&file).expect("a file");
+    damaged.write_all_at(&[0x5A; 4096], 0).expect("written");
+    let before = fs::read(&file).expect("a file");
+    let refused = world.refused(&restore);
+    assert!(refused.contains("damaged") && refused.contains("--replace-unreadable"), "{refused}");
+    assert_eq!(fs::read(&file).expect("a file"), before);
+    let restored = world.done(&["restore", text(&backup), "--replace-unreadable"]);
+    assert!(restored.contains("not known"), "{restored}");
+    world.start();
+    assert_eq!(world.paths(), ["/k.md"]);
+}
+
 #[test]
 fn where_no_database_is_replaced_redactions_come_from_a_named_one_and_else_it_is_said() {
     let mut world = World::new();

@@ -59,6 +59,9 @@ pub enum OpenError {
     /// There is no database in it.
     #[error("there is no Stele database in {}", .0.display())]
     NoDatabase(PathBuf),
+    /// There is a database of something else's.
+    #[error("{} is not a database of Stele's", .0.display())]
+    Foreign(PathBuf),
     /// A file or directory could not be made or read.
     #[error("cannot use {}", path.display())]
     Io {
@@ -79,6 +82,14 @@ pub enum OpenError {
     /// SQLite's.
     #[error("the database cannot be opened")]
     Sqlite(#[from] rusqlite::Error),
+}
+
+impl OpenError {
+    /// Whether the database itself is damaged, rather than out of reach, in use, or something else's.
+    pub fn is_damage(&self) -> bool {
+        let Self::Sqlite(error) = self else { return false };
+        matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+    }
 }
 
 /// Makes the data directory if it is missing.

@@ -1,7 +1,9 @@
 //! A database made out of a copy: with the redactions that were made since, to stand in another one's place.
 
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
@@ -24,6 +26,9 @@ use crate::writer::merge;
 /// What lies beside a database while it is open.
 const COMPANIONS: [&str; 3] = [LOG_FILE, "stele.db-shm", "stele.db-journal"];
 
+/// How long another program may be in the way of reading a database that no server holds.
+const MOMENT: Duration = Duration::from_secs(1);
+
 /// What a database knows that one in its place should know too.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
@@ -39,17 +44,26 @@ pub struct Known {
 /// where there is no database.
 ///
 /// # Errors
-/// It cannot be read.
+/// It cannot be read; [`OpenError::is_damage`] says whether it ever could.
 pub fn known(dir: &Path) -> Result<Option<Known>, OpenError> {
     let file = dir.join(FILE);
-    if !file.exists() {
+    if !can_be_used(&file)? {
         return Ok(None);
+    }
+    for companion in COMPANIONS {
+        can_be_used(&dir.join(companion))?;
     }
     // Not read-only: what a crash left in the log is part of it.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(&file, flags)?;
+    connection.busy_timeout(MOMENT)?;
     // Nor is the log merged by looking: it may be decided that nothing is replaced.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    if !has_table(&connection, "installation")? {
+        // A server that was killed at its first start leaves a file with nothing in it.
+        let tables: u64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        return if tables == 0 { Ok(Some(Known::default())) } else { Err(OpenError::Foreign(file)) };
+    }
     let mut known = Known { organization: organization(&connection)?, ..Known::default() };
     if has_table(&connection, "redactions")? {
         known.redactions = ledger::list(&connection, None, usize::MAX)?;
@@ -62,6 +76,15 @@ pub fn known(dir: &Path) -> Result<Option<Known>, OpenError> {
         known.redactions = rows::all(&mut statement, [], redaction)?;
     }
     Ok(Some(known))
+}
+
+/// Whether there is such a file; asked before SQLite is, for the operating system says why a file cannot be used.
+fn can_be_used(file: &Path) -> Result<bool, OpenError> {
+    match File::options().read(true).write(true).open(file) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound && !file.is_symlink() => Ok(false),
+        Err(source) => Err(OpenError::Io { path: file.to_owned(), source }),
+    }
 }
 
 /// What came of redactions in a draft.
@@ -91,7 +114,10 @@ impl Draft {
         let file = dir.join(FILE);
         // Nothing but what lives is carried over: no free pages, and no leavings between the cells of a page.
         let target = file.to_string_lossy();
-        open_copy(from)?.execute("VACUUM INTO ?", [&*target])?;
+        let copy = open_copy(from)?;
+        // The file that VACUUM makes takes this over: else a page whose rows move to new ones keeps their text.
+        copy.pragma_update(None, "secure_delete", "ON")?;
+        copy.execute("VACUUM INTO ?", [&*target])?;
         let (connection, _) = open_writer(dir)?;
         Ok(Self { connection, dir: dir.to_owned() })
     }
@@ -178,9 +204,9 @@ impl Draft {
         let (file, place) = (self.dir.join(FILE), data_dir.join(FILE));
         File::open(&file).and_then(|file| file.sync_all()).map_err(io(&file))?;
         if place.exists() {
-            empty_log(&place);
+            empty_log(&place)?;
         }
-        // An old log would be taken for the new database's. If it could not be merged, its database is beyond use.
+        // An old log would be taken for the new database's.
         for companion in COMPANIONS {
             let path = data_dir.join(companion);
             if path.exists() {
@@ -193,12 +219,15 @@ impl Draft {
     }
 }
 
-/// Merges the log of the database that is to be replaced, so that it is whole without it until the last moment.
-fn empty_log(place: &Path) {
+/// Merges the log of the database that is to be replaced, so that it is whole without it until the last moment. That
+/// of a damaged one is beyond use, as it is itself.
+fn empty_log(place: &Path) -> Result<(), OpenError> {
     let merged = Connection::open(place)
-        .and_then(|old| old.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
-    if let Err(error) = merged {
-        tracing::warn!(error = &error as &dyn std::error::Error, "the log of the old database is beyond use");
+        .and_then(|old| old.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())))
+        .map_err(OpenError::from);
+    match merged {
+        Err(error) if !error.is_damage() => Err(error),
+        _ => Ok(()),
     }
 }
 

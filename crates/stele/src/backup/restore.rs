@@ -36,12 +36,12 @@ enum Since {
     Known,
     /// No database that knows them was there.
     NoDatabase,
-    /// The one that knows them cannot be read.
+    /// The one that knows them is damaged.
     Unreadable,
 }
 
 pub(crate) fn run(args: RestoreBackup) -> anyhow::Result<()> {
-    let place = Where::of(args.place)?;
+    let place = Where::of(args.place.clone())?;
     if let Where::Directory(dir) = &place {
         store_sqlite::is_free(dir)
             .context("nothing was restored: a server is running on that data directory")?;
@@ -59,7 +59,7 @@ pub(crate) fn run(args: RestoreBackup) -> anyhow::Result<()> {
     let more: Vec<RedactionRecord> = more.into_iter().flatten().collect();
     let named = !args.redactions_from.is_empty();
     let (shown, replayed, since) = match place {
-        Where::Directory(dir) => into_directory(&backup, &dir, more, args.yes)?,
+        Where::Directory(dir) => into_directory(&backup, &dir, more, &args)?,
         Where::Server(url) => into_postgres(&backup, &url, &more)?,
     };
     let since = if named && since == Since::NoDatabase { Since::Known } else { since };
@@ -106,9 +106,9 @@ fn report(
             "redactions made since the backup are not known: there was no database here before. A database or newer \
              backup that knows them can be named: --redactions-from",
         ),
-        Since::Unreadable => complain(
-            "redactions made since the backup are not known: the database that was here could not be read",
-        ),
+        Since::Unreadable => {
+            complain("redactions made since the backup are not known: the database that was here was damaged")
+        }
     }
     Ok(())
 }
@@ -141,15 +141,28 @@ fn shown(place: &str) -> String {
     }
 }
 
-/// What the database to be replaced knows; read while nobody else may open it.
-fn known(dir: &Path) -> (Known, Since) {
+/// What the database to be replaced knows; read while nobody else may open it. Its redactions are in no backup made
+/// before them: one that is only out of reach is never replaced, a damaged one where that was asked for by name.
+fn known(dir: &Path, replace_unreadable: bool) -> anyhow::Result<(Known, Since)> {
+    let shown = dir.display();
     match store_sqlite::known(dir) {
-        Ok(Some(known)) => (known, Since::Known),
-        Ok(None) => (Known::default(), Since::NoDatabase),
-        Err(error) => {
-            complain(&format!("the database in {} cannot be read: {error}", dir.display()));
-            (Known::default(), Since::Unreadable)
+        Ok(Some(known)) => Ok((known, Since::Known)),
+        Ok(None) => Ok((Known::default(), Since::NoDatabase)),
+        Err(error) if !error.is_damage() => Err(anyhow::Error::from(error).context(format!(
+            "nothing was restored: the database in {shown} cannot be read, and redactions that only it knows of would \
+             be lost with it. See to what is in the way; or move the database away and name a newer backup with \
+             --redactions-from"
+        ))),
+        Err(error) if !replace_unreadable => {
+            let message = format!(
+                "nothing was restored: the database in {shown} is damaged ({:#}), and redactions that only it knows of \
+                 would be lost with it. A newer backup that knows them can be named with --redactions-from; to replace \
+                 it all the same: --replace-unreadable",
+                anyhow::Error::from(error)
+            );
+            Err(fail(Class::Refused, message))
         }
+        Err(_) => Ok((Known::default(), Since::Unreadable)),
     }
 }
 
@@ -163,13 +176,13 @@ fn into_directory(
     backup: &Sound,
     dir: &Path,
     more: Vec<RedactionRecord>,
-    yes: bool,
+    args: &RestoreBackup,
 ) -> anyhow::Result<(String, Replayed, Since)> {
     let shown = dir.display().to_string();
     std::fs::create_dir_all(dir).with_context(|| format!("cannot make {shown}"))?;
     // Taken before anything is asked: no server may start on what is about to go.
     let _locked = store_sqlite::lock(dir)?;
-    let (mut known, since) = known(dir);
+    let (mut known, since) = known(dir, args.replace_unreadable)?;
     let ours = &backup.manifest.installation;
     if known.organization.is_some_and(|there| there.to_string() != *ours) {
         let message = format!(
@@ -178,12 +191,12 @@ fn into_directory(
         );
         return Err(fail(Class::Refused, message));
     }
-    if since != Since::NoDatabase {
+    if since == Since::Known {
         let made_at = time(&backup.manifest.made_at);
         let question = format!(
             "Replace the database in {shown} by the backup of {made_at}? What was written since is lost."
         );
-        confirm(&question, yes)?;
+        confirm(&question, args.yes)?;
     }
     known.redactions.extend(more);
     let nothing = || "nothing was restored".to_owned();

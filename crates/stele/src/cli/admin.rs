@@ -121,7 +121,7 @@ pub(crate) enum Db {
     },
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Place {
     /// Where the data lies [env: STELE_DATA_DIR] [default: a directory of this user's]
     #[arg(long, value_name = "DIR")]

@@ -75,6 +75,9 @@ pub(crate) struct RestoreBackup {
     /// A data directory, PostgreSQL or newer backup whose redactions are carried out too; may be repeated.
     #[arg(long, value_name = "DIR|URL")]
     pub(crate) redactions_from: Vec<String>,
+    /// Replace the database there although it is damaged: the redactions that it knows of are lost with it
+    #[arg(long)]
+    pub(crate) replace_unreadable: bool,
     /// Ask nothing
     #[arg(long, short)]
     pub(crate) yes: bool,
