@@ -192,6 +192,35 @@ def test_a_token_reaches_its_attachments_in_their_access_and_nothing_else(sdk, w
     assert inside("GET", path.replace(uuid_of(other.id), uuid_of(ro.id)), beta=None).status == 200
 
 
+def test_a_token_does_no_more_than_the_key_that_it_was_made_with_and_ends_with_it(wire, house, new_tree, new_key):
+    tree = new_tree()
+    memory = tree.put("/a.md", "x")
+    session = house.start(attach(tree.id))
+    key = new_key(role="contributor")
+    contributor = wire.as_key(key["key"])
+    token = wire.as_key(new_token(contributor, session))
+    token("POST", f"{tree.route}/memories", json={"path": "/b.md", "content": "x"}).ok()
+    token("DELETE", f"{tree.route}/memories/{memory.id}").refused(403, "permission_error")
+    changes = [{"op": "delete", "path": "/a.md"}]
+    token("POST", f"{tree.route}/changesets", json={"changes": changes}).refused(403, "permission_error")
+    assert tree.paths() == ["/a.md", "/b.md"]
+    assert wire("DELETE", f"/stele/v1/api_keys/{key['api_key_id']}").status == 204
+    token("GET", f"{tree.route}/memories").refused(401, "authentication_error")
+
+
+def test_an_event_is_bounded_and_pages_of_large_ones_end_early(wire, house):
+    session = house.start()
+    route = f"/v1/sessions/{session.id}/events"
+    large = [said("x" * 3_000_000)]
+    for _ in range(8):
+        wire("POST", route, json={"events": large}, beta=MANAGED).ok()
+    page = wire("GET", route, query={"limit": 1000}, beta=MANAGED)
+    assert page.ok()["next_page"] and len(page.body) < 25_000_000
+    too_large = {"events": [said("y"), said("x" * 5_000_000)]}
+    error = wire("POST", route, json=too_large, beta=MANAGED).refused(400, "invalid_request_error")
+    assert "events.1" in error["message"]
+
+
 def test_a_token_sees_and_feeds_its_own_session_only(sdk, wire, house, holding):
     mine, other = house.start(), house.start()
     sessions = holding(new_token(wire, mine)).beta.sessions
@@ -257,7 +286,7 @@ def test_keys_of_other_environments_open_nothing_here(sdk, wire, house):
         keys = f"/v1/environments/{house.environment.id}/keys"
         (key,) = wire("GET", keys, beta=MANAGED).ok()["data"]
         assert "key" not in key
-        wire("DELETE", f"{keys}/{key['id']}", beta=MANAGED).ok()
+        wire("DELETE", f"{keys}/{key['api_key_id']}", beta=MANAGED).ok()
         with refusal(401, "authentication_error"):
             house.queue.poll(house.environment.id)
     finally:

@@ -381,6 +381,8 @@ pub struct SessionScope {
     pub environment: Option<EnvironmentId>,
     /// The stores attached, each with its access.
     pub stores: Vec<(StoreId, Access)>,
+    /// What it may do there at most: nothing that the key could not do that it was made with.
+    pub permissions: Permissions,
 }
 
 /// What a caller showed.
@@ -477,7 +479,12 @@ impl Caller {
             Some((_, Access::ReadOnly)) if action != Action::Read => {
                 Err(Forbidden(Requirement::ReadWrite).into())
             }
-            Some(_) => Ok(()),
+            Some(_) => match requirement(resource, action) {
+                Some(needs @ Requirement::Permission(permission)) if !scope.permissions.has(permission) => {
+                    Err(Forbidden(needs).into())
+                }
+                _ => Ok(()),
+            },
         }
     }
 
@@ -505,6 +512,20 @@ mod tests {
         Caller { workspace: WorkspaceId::mint(at, 1), principal }
     }
 
+    #[test]
+    fn a_token_does_no_more_than_the_key_that_it_was_made_with() {
+        let store = StoreId::from_bytes([4; 16]);
+        let mut token = session(vec![(store, Access::ReadWrite)]);
+        assert!(token.may_in(store, Resource::Memory, Action::Delete).is_ok());
+        if let Principal::Session(scope) = &mut token.principal {
+            Arc::make_mut(scope).permissions = Permissions::of([Permission::Read, Permission::Update]);
+        }
+        assert!(token.may_in(store, Resource::Memory, Action::Update).is_ok());
+        for action in [Action::Create, Action::Delete] {
+            assert!(matches!(token.may_in(store, Resource::Memory, action), Err(Refusal::Forbidden(_))));
+        }
+    }
+
     fn session(stores: Vec<(StoreId, Access)>) -> Caller {
         let scope = SessionScope {
             token: SessionTokenId::from_bytes([1; 16]),
@@ -512,6 +533,7 @@ mod tests {
             item: None,
             environment: None,
             stores,
+            permissions: Permissions::of(Permission::ALL),
         };
         Caller { workspace: WorkspaceId::from_bytes([3; 16]), principal: Principal::Session(Arc::new(scope)) }
     }

@@ -584,6 +584,8 @@ impl Stele {
         caller.may(Resource::ApiKey, Action::Delete).map_err(Refusal::from)?;
         let revoked = self.storage.key_revoke(caller.workspace, id).await?;
         self.forget_keys();
+        // The tokens of sessions that were made with it end too.
+        self.forget_narrow();
         if revoked { Ok(()) } else { Err(Refusal::KeyNotFound(id).into()) }
     }
 

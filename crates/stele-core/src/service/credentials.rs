@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::access::{Action, Caller, Principal, Resource};
+use crate::access::{Action, Caller, Permission, Permissions, Principal, Resource};
 use crate::id::{SessionId, SessionTokenId};
 use crate::key::{KeyHash, SESSION_PREFIX, Secret};
 use crate::refusal::Refusal;
@@ -85,6 +85,11 @@ impl Stele {
     ) -> Result<Option<(Caller, Option<Timestamp>)>, StorageError> {
         let Some(kept) = self.find_by_key::<SessionToken>(*hash.as_bytes()).await? else { return Ok(None) };
         let (workspace, token) = (kept.workspace, kept.doc);
+        if let Some(key) = token.made_with
+            && !self.storage.key_list(workspace).await?.iter().any(|stands| stands.id == key)
+        {
+            return Ok(None);
+        }
         let until = match token.item {
             Some(item) => {
                 let item = self.find::<WorkItem>(workspace, *item.as_bytes()).await?;
@@ -113,7 +118,11 @@ impl Stele {
         if whole.has_ended() {
             return Err(Refusal::from(WorkRefusal::SessionEnded(id)).into());
         }
-        let (token, secret) = self.new_token(&whole.session, None);
+        let (mut token, secret) = self.new_token(&whole.session, None);
+        if let Principal::Key { key, grant, .. } = &caller.principal {
+            token.made_with = Some(*key);
+            token.permissions = grant.permissions().bits();
+        }
         self.commit_new(vec![made(caller.workspace, &token)]).await?;
         Ok(secret)
     }
@@ -128,6 +137,8 @@ impl Stele {
             item: item.map(|item| item.id),
             environment: item.map(|item| item.environment),
             stores: session.attachments().map(|attachment| (attachment.store, attachment.access)).collect(),
+            made_with: None,
+            permissions: Permissions::of(Permission::ALL).bits(),
             hash: *secret.hash().as_bytes(),
             created_at: now,
         };

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::access::{Action, Caller, Resource};
 use crate::id::{EnvironmentId, EventId, SessionId, WorkItemId, WorkspaceId};
 use crate::list::{Created, Page};
-use crate::records::{EntryQuery, Order, RecordWrite};
+use crate::records::{Entry, EntryQuery, Order, RecordWrite};
 use crate::refusal::Refusal;
 use crate::service::Stele;
 use crate::service::kept::ATTEMPTS;
@@ -25,6 +25,10 @@ use crate::work::session::{Session, SessionState, log_of, state_of};
 
 /// Events that are read at a time.
 const STEP: usize = 50;
+/// Events that are read at once first.
+const FIRST_STEP: usize = 4;
+/// Most bytes of an event.
+const EVENT_BYTES: usize = 4 * 1024 * 1024;
 /// Bytes of events after which a page ends.
 const PAGE_BYTES: usize = 8 * 1024 * 1024;
 /// Uses of tools that are looked through for one that goes by an id of its sender's.
@@ -81,7 +85,11 @@ impl Stele {
             let grown =
                 self.queue_after(caller.workspace, session, &mut state, &written, &mut writes).await?;
             writes.push(read.state.replaced_by(&state));
-            let entries = written.iter().map(Event::entry).collect();
+            let entries: Vec<Entry> = written.iter().map(Event::entry).collect();
+            if let Some(place) = entries.iter().position(|entry| entry.body.len() > EVENT_BYTES) {
+                let problem = format!("has more than {EVENT_BYTES} bytes: shorten what it holds");
+                return Err(Refusal::shape(format!("events.{place}"), problem).into());
+            }
             writes.push(RecordWrite::Append { workspace: caller.workspace, log: session.log(), entries });
             if self.commit(writes).await? {
                 if ended(&state) {
@@ -192,7 +200,9 @@ impl Stele {
     /// A page of events that stays below a number of bytes: it ends early, and says that there is more.
     async fn events_bounded(&self, query: EntryQuery) -> Result<Page<Event>, StorageError> {
         let (mut items, mut bytes, limit) = (Vec::new(), 0, query.limit);
-        let mut query = EntryQuery { limit: limit.min(STEP), ..query };
+        // Few at first: each of them may be large.
+        let mut step = FIRST_STEP;
+        let mut query = EntryQuery { limit: limit.min(step), ..query };
         loop {
             let page = self.storage.entries(query.clone()).await?;
             for entry in page.items {
@@ -203,7 +213,8 @@ impl Stele {
             if !page.more || items.len() == limit || bytes >= PAGE_BYTES {
                 return Ok(Page { items, more: page.more });
             }
-            query.limit = (limit - items.len()).min(STEP);
+            step = (step * 2).min(STEP);
+            query.limit = (limit - items.len()).min(step);
         }
     }
 

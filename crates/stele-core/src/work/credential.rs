@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::access::SessionScope;
-use crate::id::{EnvironmentId, EnvironmentKeyId, SessionId, SessionTokenId, StoreId, WorkItemId};
+use crate::access::{Permissions, SessionScope};
+use crate::id::{EnvironmentId, EnvironmentKeyId, KeyId, SessionId, SessionTokenId, StoreId, WorkItemId};
 use crate::records::{Kind, RecordId, Tag};
 use crate::time::Timestamp;
 use crate::work::attachment::Access;
@@ -38,6 +38,10 @@ pub struct SessionToken {
     pub environment: Option<EnvironmentId>,
     /// The attached stores.
     pub stores: Vec<(StoreId, Access)>,
+    /// The API key that it was made with, whose revocation ends it; none where it was handed out with work.
+    pub made_with: Option<KeyId>,
+    /// The permissions of that key, as bits: it may do no more.
+    pub permissions: u8,
     /// The hash of its secret.
     pub hash: [u8; 32],
     /// When it was made.
@@ -53,6 +57,7 @@ impl SessionToken {
             item: self.item,
             environment: self.environment,
             stores: self.stores.clone(),
+            permissions: Permissions::from_bits(self.permissions),
         }
     }
 }
