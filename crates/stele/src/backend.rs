@@ -49,7 +49,7 @@ impl Backend {
     /// What backups of it are made of.
     pub(crate) fn source(&self, config: &Config) -> Source {
         match (self, &config.database_url) {
-            (Self::Sqlite(storage), _) => Source::Sqlite(storage.clone()),
+            (Self::Sqlite(storage), _) => Source::Sqlite(storage.clone(), config.data_dir.clone()),
             (Self::Postgres(storage), Some(url)) => Source::Postgres(storage.clone(), Box::new(url.clone())),
             (Self::Postgres(_), None) => unreachable!("a PostgreSQL has an address"),
         }

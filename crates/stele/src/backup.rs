@@ -14,4 +14,4 @@ mod scrub;
 pub(crate) use commands::{holding, run};
 pub(crate) use keeper::BackupKeeper;
 pub(crate) use make::Source;
-pub(crate) use restore::run as restore;
+pub(crate) use restore::{clear_left, run as restore};

@@ -34,6 +34,9 @@ pub(crate) fn run(flags: ServeFlags) -> anyhow::Result<()> {
 
 async fn serve(config: Config) -> anyhow::Result<()> {
     let backend = Backend::open(&config).await?;
+    if crate::backup::clear_left(&config.data_dir).is_err() {
+        tracing::warn!("what a killed restore left could not be removed");
+    }
     let storage = backend.storage();
     let installation = installation(&*storage, &config.data_dir, &System, &System).await?;
     let purge_wanted = Arc::new(Notify::new());

@@ -149,6 +149,11 @@ fn names(dir: &Path) -> Vec<String> {
     names
 }
 
+/// What lies in a data directory beside the log and its index, which come and go with whoever reads.
+fn lasting(dir: &Path) -> Vec<String> {
+    names(dir).into_iter().filter(|name| !name.starts_with("stele.db-")).collect()
+}
+
 /// storage-sqlite SQ-04.
 #[test]
 fn a_backup_of_a_running_server_is_restored_only_offline_and_is_all_there_is_then() {
@@ -254,7 +259,7 @@ fn a_backup_is_not_made_of_a_damaged_database() {
     file.write_all_at(b"X", at as u64).expect("written");
     let refused = world.refused(&["backup", "--to", text(&world.backups())]);
     assert!(refused.contains("no backup was made") && refused.contains("hash"), "{refused}");
-    assert_eq!(names(&world.backups()), Vec::<String>::new());
+    assert!(!world.backups().exists(), "what was made for it is gone");
 }
 
 /// history-redact HR-08.
@@ -560,6 +565,101 @@ fn a_restore_killed_half_way_leaves_the_old_database_or_the_new_one() {
     );
 }
 
+/// Files may not grow beyond 512 kB: writes fail as on a full disk.
+#[test]
+fn a_restore_that_fails_leaves_nothing_and_says_where_room_is_needed() {
+    let mut world = World::new();
+    world.fill(30);
+    let backup = world.back_up();
+    world.stop();
+    world.done(&["db", "check"]);
+    let before = lasting(&world.data());
+    let small = format!(
+        "trap '' XFSZ; ulimit -f 1000; exec {} restore {} --yes",
+        env!("CARGO_BIN_EXE_stele"),
+        text(&backup)
+    );
+    let mut command = Command::new("sh");
+    command.args(["-c", &small]).env_clear().env("HOME", world.home.path());
+    let output = command.env("STELE_DATA_DIR", world.data()).output().expect("a shell");
+    let said = words(&output);
+    assert!(!output.status.success() && said.contains("nothing was restored"), "{said}");
+    assert!(said.contains(text(&world.data())) && said.contains("make room"), "{said}");
+    assert_eq!(lasting(&world.data()), before);
+    world.done(&["db", "check"]);
+}
+
+#[test]
+fn a_new_data_directory_is_its_owners_only_and_what_cannot_be_used_is_called_what_it_is() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new();
+    let backup = world.back_up();
+    let dir = world.home.path().join("one/two");
+    world.done(&["restore", text(&backup), "--data-dir", text(&dir)]);
+    let mode = fs::metadata(&dir).expect("a directory").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    let file = world.home.path().join("file");
+    fs::write(&file, "x").expect("written");
+    let refused = world.refused(&["restore", text(&backup), "--data-dir", text(&file)]);
+    assert!(refused.contains("Not a directory") && !refused.contains("running"), "{refused}");
+    let link = world.home.path().join("link");
+    std::os::unix::fs::symlink(&link, &link).expect("a link to itself");
+    for arguments in
+        [&["backup", "verify", text(&link)][..], &["restore", text(&link), "--data-dir", text(&dir)]]
+    {
+        let refused = world.refused(arguments);
+        assert!(refused.contains("cannot read") && !refused.contains("no backup"), "{refused}");
+    }
+}
+
+#[test]
+fn a_backup_does_not_go_into_the_data_directory() {
+    let mut world = World::new();
+    let below = world.data().join("backups");
+    for running in [true, false] {
+        if !running {
+            world.stop();
+            world.done(&["db", "check"]);
+        }
+        let before = lasting(&world.data());
+        for to in [&world.data(), &below] {
+            let refused = world.refused(&["backup", "--to", text(to)]);
+            assert!(refused.contains("data directory"), "{refused}");
+        }
+        assert_eq!(lasting(&world.data()), before);
+    }
+}
+
+#[test]
+fn a_data_directory_that_is_named_lends_its_key_also_to_a_server_that_is_named() {
+    let world = World::new();
+    let backup = world.back_up();
+    let mut command = stele(&world.home.path().join("elsewhere"));
+    let url = format!("http://{}", world.server.address);
+    command.args(["backup", "list", "--data-dir", text(&world.data()), "--url", &url]);
+    let output = command.output().expect("it runs");
+    assert!(output.status.success() && words(&output).contains(text(&backup)), "{}", words(&output));
+}
+
+/// It is remembered before it gets its name.
+#[test]
+fn a_backup_killed_before_its_last_step_is_forgotten_by_the_next_one() {
+    let world = World::new();
+    let backup = world.back_up();
+    // One that was to change places with a whole one is no reason to forget that.
+    let scrubbed = world.back_up();
+    copy_dir(&scrubbed, Path::new(&format!("{}.partial", text(&scrubbed))));
+    fs::rename(&backup, format!("{}.partial", text(&backup))).expect("renamed");
+    assert!(world.done(&["backup", "list"]).contains("missing"));
+    world.back_up();
+    let listed = world.done(&["backup", "list"]);
+    assert!(!listed.contains("missing") && listed.contains(text(&scrubbed)), "{listed}");
+    let listed: Value = serde_json::from_str(&world.done(&["backup", "list", "--json"])).expect("JSON");
+    assert_eq!(listed["backups"].as_array().map(Vec::len), Some(2), "{listed}");
+    assert_eq!(names(&world.backups()).len(), 2, "{:?}", names(&world.backups()));
+    world.done(&["backup", "verify"]);
+}
+
 #[test]
 fn a_target_that_cannot_take_it_leaves_nothing_and_harms_nobody() {
     let mut world = World::new();
@@ -585,7 +685,7 @@ fn a_target_that_cannot_take_it_leaves_nothing_and_harms_nobody() {
         .env("STELE_DATA_DIR", world.data());
     let output = command.output().expect("a shell");
     assert!(!output.status.success() && words(&output).contains("no backup was made"), "{}", words(&output));
-    assert_eq!(names(&world.backups()), Vec::<String>::new());
+    assert!(!world.backups().exists(), "what was made for it is gone");
     assert_eq!(world.done(&["backup", "list"]), "");
     world.done(&["db", "check"]);
 }

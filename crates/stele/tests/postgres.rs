@@ -4,7 +4,7 @@ mod kit;
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -472,4 +472,41 @@ fn a_backup_or_restore_of_a_postgresql_that_fails_leaves_nothing() {
     assert!(!ended_well && said.contains("damaged"), "{said}");
     let (_, said) = run(home.path(), &["db", "status", "--database-url", &nowhere.url()]);
     assert!(said.contains("0 of"), "nothing was made in the database: {said}");
+}
+
+/// A whole database stands on the disk meanwhile: where only its owner may read it, and the next restore finds it.
+#[test]
+fn a_restore_into_a_postgresql_that_is_killed_leaves_only_what_the_next_one_removes() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = dir();
+    let (data, to) = (home.path().join("data"), home.path().join("backups"));
+    let (left, temporary) = (home.path().join("restore-into-postgres.partial"), home.path().join("tmp"));
+    std::fs::create_dir(&temporary).expect("a directory");
+    drop(Server::start(&data, None));
+    let (data, to) = (data.to_str().expect("UTF-8"), to.to_str().expect("UTF-8"));
+    done(home.path(), &["backup", "--to", to, "--data-dir", data]);
+    let backup =
+        std::fs::read_dir(to).expect("a directory").next().expect("a backup").expect("an entry").path();
+    let restore = |url: &str| {
+        let mut command = stele(home.path());
+        command.arg("restore").arg(&backup).args(["--database-url", url]).env("TMPDIR", &temporary);
+        command
+    };
+    for after in [30, 60, 90, 120] {
+        let target = Cluster::shared().empty("");
+        let mut child = restore(&target.url()).stderr(Stdio::null()).spawn().expect("it runs");
+        std::thread::sleep(Duration::from_millis(after));
+        let _ = child.kill();
+        child.wait().expect("it ends");
+        assert_eq!(std::fs::read_dir(&temporary).expect("a directory").count(), 0);
+        if left.exists() {
+            assert_eq!(std::fs::metadata(&left).expect("a directory").permissions().mode() & 0o777, 0o700);
+        }
+    }
+    std::fs::create_dir_all(left.join("draft")).expect("a directory");
+    std::fs::write(left.join("draft/stele.db"), "of an earlier one").expect("written");
+    let target = Cluster::shared().empty("");
+    let output = restore(&target.url()).output().expect("it runs");
+    assert!(output.status.success(), "{}", words(&output));
+    assert!(!left.exists(), "nothing is left of it or of those before");
 }

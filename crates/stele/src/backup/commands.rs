@@ -95,7 +95,10 @@ impl Hands {
     fn of(installed: &Installed) -> anyhow::Result<Self> {
         let flags = &installed.client;
         if flags.url.is_some() || flags.profile.is_some() {
-            return Ok(Self::Server(client(flags)?));
+            return Ok(Self::Server(match &installed.place.data_dir {
+                Some(dir) => client_at(flags, dir)?,
+                None => client(flags)?,
+            }));
         }
         let place = &installed.place;
         let (data_dir, database_url) = (place.data_dir.clone(), place.database_url.clone());
@@ -233,12 +236,18 @@ fn create(to: &Path, of: &Installed) -> anyhow::Result<()> {
         Hands::Server(client) => client.is_local(),
         Hands::Own(_) => true,
     };
+    let was_there = to.exists();
     if is_here {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&to);
         made.with_context(|| format!("cannot make {}", to.display()))?;
         to = std::fs::canonicalize(&to)?;
     }
-    let made = hands.create(&to)?;
+    let made = hands.create(&to).inspect_err(|_| {
+        if is_here && !was_there {
+            // Only if it is empty.
+            let _ = std::fs::remove_dir(&to);
+        }
+    })?;
     if of.client.json {
         return print_json(&made.0);
     }

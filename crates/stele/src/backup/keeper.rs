@@ -11,7 +11,7 @@ use stele_core::refusal::Refusal;
 use stele_core::storage::{Answer, Error, StorageError};
 use tokio_util::task::TaskTracker;
 
-use super::make::{Partial, Source, host, make};
+use super::make::{Partial, Source, host, make, remove_dead};
 use super::scrub::scrub;
 
 /// How long a server that ends waits for a backup under way.
@@ -91,9 +91,18 @@ impl Keeper for BackupKeeper {
             if !to.is_absolute() || !to.is_dir() {
                 return Err(refused("must be the absolute path of a directory on the server's machine"));
             }
+            if self.source.has_within(&to) {
+                return Err(refused(
+                    "must not be the data directory or lie in it: a backup there is lost together with the database",
+                ));
+            }
             let (now, id) = (System.now(), BackupId::mint(System.now(), System.bits()));
             self.take_turn(id, Progress::Making)?;
-            let partial = tokio::task::block_in_place(|| Partial::new(&to, now));
+            let remembered = self.source.remembered();
+            let partial = match remove_dead(&to, &*remembered).await {
+                Ok(()) => tokio::task::block_in_place(|| Partial::new(&to, now)),
+                Err(error) => Err(error),
+            };
             let partial = partial.map_err(|error| {
                 *self.last.lock().expect("no panic under the lock") = None;
                 refused(format!("cannot be written to: {error:#}"))

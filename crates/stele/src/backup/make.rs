@@ -14,7 +14,7 @@ use stele_core::time::Timestamp;
 use store_postgres::{PostgresDump, PostgresStorage, Url};
 use store_sqlite::{FILE, LOCK_FILE, Locked, OpenError, SqliteLoad, SqliteStorage, lock};
 
-use super::manifest::{Manifest, Origin, PARTIAL};
+use super::manifest::{Manifest, Origin, PARTIAL, read};
 
 const PREFIX: &str = "stele-";
 /// Bytes left free beside a backup.
@@ -24,7 +24,7 @@ const SPARE: u64 = 64 * 1024 * 1024;
 #[derive(Clone)]
 pub(crate) enum Source {
     /// The embedded database, with or without a server on it.
-    Sqlite(Arc<SqliteStorage>),
+    Sqlite(Arc<SqliteStorage>, PathBuf),
     /// A PostgreSQL.
     Postgres(Arc<PostgresStorage>, Box<Url>),
 }
@@ -32,14 +32,21 @@ pub(crate) enum Source {
 impl Source {
     pub(crate) fn remembered(&self) -> Arc<dyn Remembered> {
         match self {
-            Self::Sqlite(storage) => storage.clone(),
+            Self::Sqlite(storage, _) => storage.clone(),
             Self::Postgres(storage, _) => storage.clone(),
         }
     }
 
+    /// Whether a directory is the data directory of the database or lies in it: what befalls the one befalls both.
+    pub(crate) fn has_within(&self, dir: &Path) -> bool {
+        let Self::Sqlite(_, data_dir) = self else { return false };
+        let canonical = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        canonical(dir).starts_with(canonical(data_dir))
+    }
+
     fn name(&self) -> &'static str {
         match self {
-            Self::Sqlite(_) => "sqlite",
+            Self::Sqlite(..) => "sqlite",
             Self::Postgres(..) => "postgres",
         }
     }
@@ -47,7 +54,7 @@ impl Source {
     /// Writes the database file into `partial`.
     async fn copy(&self, partial: &Path) -> anyhow::Result<()> {
         match self {
-            Self::Sqlite(storage) => {
+            Self::Sqlite(storage, _) => {
                 room_for(partial, storage.bytes().await?)?;
                 Ok(storage.copy_to(partial.join(FILE)).await?)
             }
@@ -60,12 +67,14 @@ impl Source {
 }
 
 /// Refuses to fill the disk to the brim: it may be the one that the database lies on.
-fn room_for(dir: &Path, bytes: u64) -> anyhow::Result<()> {
+pub(crate) fn room_for(dir: &Path, bytes: u64) -> anyhow::Result<()> {
     let disk = rustix::fs::statvfs(dir)?;
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     ensure!(
         free >= bytes.saturating_add(SPARE),
-        "there is no room: the database has {bytes} bytes, and {free} are free on that disk"
+        "there is no room in {}: {bytes} bytes are needed and {SPARE} more shall stay free, but only {free} are free on \
+         that disk; make room there, or name a directory on another disk",
+        dir.display()
     );
     Ok(())
 }
@@ -88,9 +97,8 @@ pub(crate) struct Partial {
 }
 
 impl Partial {
-    /// For a new backup in `to`, named by the time. What dead ones left there goes first.
+    /// For a new backup in `to`, named by the time.
     pub(crate) fn new(to: &Path, now: Timestamp) -> anyhow::Result<Self> {
-        remove_dead(to)?;
         let time: String = now.to_string().chars().take(19).filter(|c| !matches!(c, '-' | ':')).collect();
         for number in 1..100 {
             let suffix = if number == 1 { String::new() } else { format!("-{number}") };
@@ -138,17 +146,16 @@ impl Partial {
 
     /// Moves it into its place, where nothing is yet.
     fn settle(self) -> anyhow::Result<PathBuf> {
-        fs::remove_file(self.dir.join(LOCK_FILE))?;
         File::open(&self.dir)?.sync_all()?;
         ensure!(!self.place.exists(), "there is something at {} already", self.place.display());
         fs::rename(&self.dir, &self.place)?;
         sync_parent(&self.place)?;
+        release(&self.place);
         Ok(self.place)
     }
 
     /// Changes places with what stands there, and removes that.
     pub(crate) fn exchange(self) -> anyhow::Result<()> {
-        fs::remove_file(self.dir.join(LOCK_FILE))?;
         File::open(&self.dir)?.sync_all()?;
         rustix::fs::renameat_with(
             rustix::fs::CWD,
@@ -158,6 +165,7 @@ impl Partial {
             rustix::fs::RenameFlags::EXCHANGE,
         )?;
         sync_parent(&self.place)?;
+        release(&self.place);
         Ok(fs::remove_dir_all(&self.dir)?)
     }
 
@@ -165,6 +173,12 @@ impl Partial {
     pub(crate) fn discard(self) {
         let _ = fs::remove_dir_all(&self.dir);
     }
+}
+
+/// Removes the mark of who held a backup while it was put together; in a finished one it says nothing. Not before that:
+/// another backup would take the unfinished one for dead.
+fn release(place: &Path) {
+    let _ = fs::remove_file(place.join(LOCK_FILE));
 }
 
 fn is_there(error: &anyhow::Error) -> bool {
@@ -175,8 +189,26 @@ fn sync_parent(path: &Path) -> std::io::Result<()> {
     File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
 }
 
-/// Removes what backups left that were killed half way.
-pub(crate) fn remove_dead(to: &Path) -> anyhow::Result<()> {
+/// What a backup left that was killed half way; held until it is removed.
+struct Dead {
+    dir: PathBuf,
+    _held: Locked,
+}
+
+impl Dead {
+    /// The backup that was remembered already and never got into its place. Where something stands in that place, the
+    /// dead one was to change places with it, and that one is still remembered.
+    fn unsettled(&self) -> Option<BackupId> {
+        let place = PathBuf::from(self.dir.to_str()?.strip_suffix(PARTIAL)?);
+        if place.exists() {
+            return None;
+        }
+        Some(read(&self.dir).ok()?.origin().ok()?.id)
+    }
+}
+
+fn find_dead(to: &Path) -> anyhow::Result<Vec<Dead>> {
+    let mut found = Vec::new();
     for entry in fs::read_dir(to).with_context(|| format!("cannot read {}", to.display()))? {
         let entry = entry?;
         let name = entry.file_name();
@@ -184,11 +216,25 @@ pub(crate) fn remove_dead(to: &Path) -> anyhow::Result<()> {
         if !(name.starts_with(PREFIX) && name.ends_with(PARTIAL)) {
             continue;
         }
-        match lock(&entry.path()) {
+        let dir = entry.path();
+        match lock(&dir) {
+            Ok(held) => found.push(Dead { dir, _held: held }),
             Err(OpenError::InUse { .. }) => {}
+            // Its backup got its name just now.
+            Err(_) if !dir.exists() => {}
             Err(error) => return Err(error.into()),
-            Ok(_held) => fs::remove_dir_all(entry.path())?,
         }
+    }
+    Ok(found)
+}
+
+/// Removes what backups left in `to` that were killed half way, and forgets those.
+pub(crate) async fn remove_dead(to: &Path, remembered: &dyn Remembered) -> anyhow::Result<()> {
+    for dead in tokio::task::block_in_place(|| find_dead(to))? {
+        if let Some(id) = dead.unsettled() {
+            remembered.backup_forget(id).await?;
+        }
+        fs::remove_dir_all(&dead.dir)?;
     }
     Ok(())
 }

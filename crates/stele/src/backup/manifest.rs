@@ -1,7 +1,7 @@
 //! The manifest of a backup, and whether what lies beside it is what it says.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -169,13 +169,19 @@ impl Sound {
 pub(crate) fn verify(path: &Path) -> anyhow::Result<Sound> {
     let shown = path.display();
     let dir = fs::canonicalize(path)
-        .map_err(|error| fail(Class::NotFound, format!("there is no backup at {shown}: {error}")))?;
+        .map_err(|error| unreadable(format!("there is no backup at {shown}"), path, error))?;
     let dir = if dir.is_dir() { dir } else { dir.parent().map(Path::to_owned).unwrap_or(dir) };
     if dir.to_string_lossy().ends_with(PARTIAL) {
         return Err(fail(Class::Refused, format!("{shown} is an unfinished backup")));
     }
     let manifest = read(&dir)?;
     let damaged = |what: String| fail(Class::Refused, format!("the backup {shown} is damaged: {what}"));
+    let file = dir.join(FILE);
+    if let Err(error) = File::open(&file)
+        && error.kind() != ErrorKind::NotFound
+    {
+        return Err(anyhow::Error::from(error).context(format!("cannot read {}", file.display())));
+    }
     compare_files(&dir, &manifest).map_err(|error| damaged(format!("{error:#}")))?;
     let inspected = store_sqlite::inspect(&dir.join(FILE))
         .map_err(|error| fail(Class::Refused, format!("the backup {shown} cannot be used: {error}")))?;
@@ -192,11 +198,22 @@ pub(crate) fn verify(path: &Path) -> anyhow::Result<Sound> {
     }
 }
 
+/// What is not there is no backup; what is there and may not be read could be one.
+fn unreadable(missing: String, path: &Path, error: std::io::Error) -> anyhow::Error {
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => {
+            fail(Class::NotFound, format!("{missing}: {error}"))
+        }
+        _ => anyhow::Error::from(error).context(format!("cannot read {}", path.display())),
+    }
+}
+
 /// Reads the manifest in `dir`.
 pub(crate) fn read(dir: &Path) -> anyhow::Result<Manifest> {
     let shown = dir.display();
-    let text = fs::read_to_string(dir.join(MANIFEST)).map_err(|error| {
-        fail(Class::NotFound, format!("{shown} is no backup of Stele's: {MANIFEST} cannot be read: {error}"))
+    let path = dir.join(MANIFEST);
+    let text = fs::read_to_string(&path).map_err(|error| {
+        unreadable(format!("{shown} is no backup of Stele's: {MANIFEST} cannot be read"), &path, error)
     })?;
     let foreign = |what: &str| {
         fail(Class::Refused, format!("{shown} is no backup that this Stele knows: {MANIFEST} {what}"))

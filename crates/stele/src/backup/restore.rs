@@ -3,7 +3,10 @@
 //! Nothing is touched before the backup was read whole and found sound. The new database is put together beside the
 //! old one, with the redactions that the old one knows of, and takes its place by one rename.
 
-use std::path::{Path, PathBuf};
+use std::fs::DirBuilder;
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
 
 use anyhow::{Context, bail};
 use indicatif::ProgressBar;
@@ -14,18 +17,20 @@ use stele_core::dump::Dump;
 use stele_core::id::Epoch;
 use stele_core::service::IssuedKey;
 use store_postgres::{PostgresDump, PostgresLoad, Url};
-use store_sqlite::{Draft, Known, RESTORE_DRAFT, Replayed, SqliteDump};
+use store_sqlite::{Draft, Known, OpenError, RESTORE_DRAFT, Replayed, SqliteDump};
 
-use super::make::host;
+use super::make::{host, room_for};
 use super::manifest::{Holds, Sound, verify};
 use crate::cli::RestoreBackup;
-use crate::config::database;
+use crate::config::{database, default_data_dir, process_env};
 use crate::database::Where;
 use crate::failure::{Class, fail};
 use crate::first_start::{admin_key_file, draft_file, put_away};
 use crate::output::{complain, count, print, print_json, time};
 use crate::prompt::confirm;
 
+/// Where a restore into a PostgreSQL is put together, in the data directory of this user.
+const POSTGRES_DRAFT: &str = "restore-into-postgres.partial";
 /// Redactions read at once.
 const PAGE: usize = 1_000;
 
@@ -43,8 +48,11 @@ enum Since {
 pub(crate) fn run(args: RestoreBackup) -> anyhow::Result<()> {
     let place = Where::of(args.place.clone())?;
     if let Where::Directory(dir) = &place {
-        store_sqlite::is_free(dir)
-            .context("nothing was restored: a server is running on that data directory")?;
+        store_sqlite::is_free(dir).map_err(|error| {
+            let is_running = matches!(error, OpenError::InUse { .. });
+            let why = if is_running { ": a server is running on that data directory" } else { "" };
+            anyhow::Error::from(error).context(format!("nothing was restored{why}"))
+        })?;
     }
     if !args.backup.exists() && args.backup.to_string_lossy().contains(":/") {
         let message = format!(
@@ -179,7 +187,7 @@ fn into_directory(
     args: &RestoreBackup,
 ) -> anyhow::Result<(String, Replayed, Since)> {
     let shown = dir.display().to_string();
-    std::fs::create_dir_all(dir).with_context(|| format!("cannot make {shown}"))?;
+    make_private(dir)?;
     // Taken before anything is asked: no server may start on what is about to go.
     let _locked = store_sqlite::lock(dir)?;
     let (mut known, since) = known(dir, args.replace_unreadable)?;
@@ -199,12 +207,16 @@ fn into_directory(
         confirm(&question, args.yes)?;
     }
     known.redactions.extend(more);
-    let nothing = || "nothing was restored".to_owned();
-    let (draft, replayed) = draft(backup, &dir.join(RESTORE_DRAFT), &known).with_context(nothing)?;
+    let replayed = in_draft(&dir.join(RESTORE_DRAFT), |at| settle(backup, dir, at, &known))?;
+    Ok((shown, replayed, since))
+}
+
+fn settle(backup: &Sound, dir: &Path, at: &Path, known: &Known) -> anyhow::Result<Replayed> {
+    let (draft, replayed) = draft(backup, at, known).with_context(|| not_put_together(at))?;
     let key = admin_key_file(dir);
     if key.exists() {
         draft.replace(dir).context("the restore did not end")?;
-        return Ok((shown, replayed, since));
+        return Ok(replayed);
     }
     // Keys are no part of a backup, and whoever lost the directory lost this one too. The file first, as at the first
     // start; a server gives it its name if this ends before.
@@ -215,11 +227,56 @@ fn into_directory(
     draft.replace(dir).context("the restore did not end")?;
     std::fs::rename(draft_file(dir), &key)?;
     complain(&format!("a new admin key was put into {}; the others go on working", key.display()));
-    Ok((shown, replayed, since))
+    Ok(replayed)
+}
+
+fn not_put_together(at: &Path) -> String {
+    format!(
+        "nothing was restored: the new database could not be put together in {} (if the disk is full: make room there, \
+         or name a data directory on another disk)",
+        at.display()
+    )
+}
+
+/// Makes a directory that only its owner may read.
+fn make_private(dir: &Path) -> anyhow::Result<()> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    made.with_context(|| format!("nothing was restored: cannot make {}", dir.display()))
+}
+
+/// Works in a directory of which nothing is left, however that ends: what stands in it may have been redacted since.
+fn in_draft<T>(at: &Path, work: impl FnOnce(&Path) -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let clear = || match std::fs::remove_dir_all(at) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(anyhow::Error::from(error).context(
+            format!("{} could not be removed, and may hold what was redacted since: remove it", at.display()),
+        )),
+        _ => Ok(()),
+    };
+    clear()?;
+    let worked = work(at);
+    match (worked, clear()) {
+        (Err(error), Err(left)) => Err(error.context(format!("{left:#}"))),
+        (worked, cleared) => worked.and_then(|done| cleared.map(|()| done)),
+    }
+}
+
+/// Removes what a restore into a PostgreSQL left in a data directory when it was killed.
+pub(crate) fn clear_left(data_dir: &Path) -> Result<(), OpenError> {
+    let left = data_dir.join(POSTGRES_DRAFT);
+    if !left.exists() {
+        return Ok(());
+    }
+    match store_sqlite::lock(&left) {
+        Err(OpenError::InUse { .. }) => Ok(()),
+        Err(error) => Err(error),
+        Ok(_held) => std::fs::remove_dir_all(&left).map_err(|source| OpenError::Io { path: left, source }),
+    }
 }
 
 /// The database as it shall be, checked, in a place of its own.
 fn draft(backup: &Sound, at: &Path, known: &Known) -> anyhow::Result<(Draft, Replayed)> {
+    let bytes = std::fs::metadata(backup.file())?.len();
+    room_for(at.parent().unwrap_or(Path::new("/")), bytes)?;
     let mut draft = Draft::make(&backup.file(), at)?;
     let replayed = draft.replay(&known.redactions, &System)?;
     draft.renew_epoch(Epoch::mint(System.now(), System.bits()))?;
@@ -241,12 +298,25 @@ fn into_postgres(
     let nothing = || format!("nothing was restored to {url}");
     // Asked first: it refuses a database that is not empty.
     let target = PostgresLoad::open(url).with_context(nothing)?;
-    let temporary = tempfile::tempdir()?;
-    let dir: PathBuf = temporary.path().join("restore");
+    let data_dir = default_data_dir(&process_env)?;
+    let held = data_dir.join(POSTGRES_DRAFT);
+    clear_left(&data_dir).with_context(nothing)?;
+    make_private(&held)?;
+    let _locked = store_sqlite::lock(&held).map_err(|error| match error {
+        OpenError::InUse { holder, .. } => {
+            let message = format!("nothing was restored: another restore is under way, by process {holder}");
+            fail(Class::Conflict, message)
+        }
+        error => anyhow::Error::from(error).context(nothing()),
+    })?;
     let known = Known { redactions: more.to_vec(), ..Known::default() };
-    let (draft, replayed) = draft(backup, &dir, &known).with_context(nothing)?;
-    draft.seal()?;
-    let mut source = SqliteDump::open(&dir)?;
-    crate::copy::copy(&mut source, Box::new(target), &ProgressBar::hidden()).with_context(nothing)?;
-    Ok((url.to_string(), replayed, Since::NoDatabase))
+    let replayed = in_draft(&held.join("draft"), |at| {
+        let (draft, replayed) = draft(backup, at, &known).with_context(|| not_put_together(at))?;
+        draft.seal()?;
+        let mut source = SqliteDump::open(at)?;
+        crate::copy::copy(&mut source, Box::new(target), &ProgressBar::hidden()).with_context(nothing)?;
+        Ok(replayed)
+    });
+    let _ = std::fs::remove_dir_all(&held);
+    Ok((url.to_string(), replayed?, Since::NoDatabase))
 }

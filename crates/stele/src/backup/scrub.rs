@@ -33,6 +33,10 @@ pub(crate) async fn scrub<S: Clock + Random>(
     system: &S,
 ) -> anyhow::Result<Replayed> {
     ensure!(record.host == host(), "it was written on {}: scrub it there", record.host);
+    let place = Path::new(&record.path);
+    remove_dead(place.parent().unwrap_or(Path::new("/")), remembered).await.with_context(|| {
+        format!("{} is out of reach; if it is gone for good: stele backup forget", place.display())
+    })?;
     let redactions = redactions(remembered).await?;
     let (now, replayed) = tokio::task::block_in_place(|| rewrite(record, &redactions, system))?;
     remembered.backup_keep(now).await?;
@@ -45,9 +49,6 @@ fn rewrite<S: Clock + Random>(
     system: &S,
 ) -> anyhow::Result<(BackupRecord, Replayed)> {
     let place = PathBuf::from(&record.path);
-    remove_dead(place.parent().unwrap_or(Path::new("/"))).with_context(|| {
-        format!("{} is out of reach; if it is gone for good: stele backup forget", place.display())
-    })?;
     let sound = verify(&place)?;
     ensure!(sound.manifest.backup_id == record.id.to_string(), "there is another backup in that place");
     let partial = Partial::at(sound.dir.clone())?;
