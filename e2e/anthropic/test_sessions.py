@@ -286,7 +286,7 @@ def test_keys_of_other_environments_open_nothing_here(sdk, wire, house):
         keys = f"/v1/environments/{house.environment.id}/keys"
         (key,) = wire("GET", keys, beta=MANAGED).ok()["data"]
         assert "key" not in key
-        wire("DELETE", f"{keys}/{key['api_key_id']}", beta=MANAGED).ok()
+        wire("DELETE", f"{keys}/{key['id']}", beta=MANAGED).ok()
         with refusal(401, "authentication_error"):
             house.queue.poll(house.environment.id)
     finally:
