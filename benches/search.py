@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Search and the change feed beside hello round trips of the same run: `benches/search.py target/release/stele`.
+"""Search, the change feed and sessions beside hello round trips and memory writes of the same run: `benches/search.py target/release/stele`.
 
 Wants an idle machine. Prints ratios and differences; benches/RESULTS.md has those of a run.
 """
@@ -140,6 +140,53 @@ def streams(server: Server, call: Client, readers: int) -> tuple[float, float, f
     return added, percentile(delays, 0.5), percentile(delays, 0.99)
 
 
+def appends(server: Server, sessions: list[str], each: int = 150) -> float:
+    """Events a second, one thread a session."""
+    event = {"type": "user.message", "content": [{"type": "text", "text": text(60)}]}
+
+    def work(session: str) -> None:
+        call = agents_client(server)
+        for _ in range(each):
+            call("POST", f"/v1/sessions/{session}/events", {"events": [event]})
+
+    began = time.perf_counter()
+    running = [threading.Thread(target=work, args=(session,)) for session in sessions]
+    [thread.start() for thread in running]
+    [thread.join() for thread in running]
+    return len(sessions) * each / (time.perf_counter() - began)
+
+
+def agents_client(server: Server) -> Client:
+    call = Client(server)
+    call.headers["anthropic-beta"] = "managed-agents-2026-04-01"
+    return call
+
+
+def idle_streams(server: Server, sessions: list[str], seconds: float = 10) -> tuple[float, float]:
+    """Memory that a stream a session adds, and the share of a processor that they take together."""
+    before = server.rss_mb()
+    sockets = []
+    for session in sessions:
+        reader = socket.create_connection(("127.0.0.1", server.port))
+        head = f"GET /v1/sessions/{session}/events/stream HTTP/1.1\r\nhost: x\r\nx-api-key: {server.key}\r\nanthropic-beta: managed-agents-2026-04-01\r\n\r\n"
+        reader.sendall(head.encode())
+        sockets.append(reader)
+    time.sleep(2)
+    began = cpu_seconds(server)
+    time.sleep(seconds)
+    used = cpu_seconds(server) - began
+    added = server.rss_mb() - before
+    for reader in sockets:
+        reader.close()
+    return added, used / seconds
+
+
+def cpu_seconds(server: Server) -> float:
+    with open(f"/proc/{server.process.pid}/stat") as stat:
+        fields = stat.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def main() -> None:
     server = Server(sys.argv[1])
     try:
@@ -181,6 +228,19 @@ def main() -> None:
             searching.join()
         ratio = statistics.median(rates["with"]) / statistics.median(rates["without"])
         print(f"creates with the index in use / without: {ratio:.2f}")
+        agents = agents_client(server)
+        agent = agents("POST", "/v1/agents", {"name": "bench", "model": "none"})["id"]
+        place = agents("POST", "/v1/environments", {"name": "bench"})["id"]
+        body = {"agent": agent, "environment_id": place}
+        sessions = [agents("POST", "/v1/sessions", body)["id"] for _ in range(200)]
+        events, writes = [], []
+        for turn in range(3):
+            events.append(appends(server, sessions[turn * 16 : turn * 16 + 16]))
+            writes.append(creates(server, filled(call, f"beside events {turn}", 1), "w"))
+        ratio = statistics.median(events) / statistics.median(writes)
+        print(f"events appended to 16 sessions / memories created, 16 connections: {ratio:.2f}")
+        added, share = idle_streams(server, sessions)
+        print(f"200 idle sessions with streams: {added:.0f} MB, {share:.1%} of a processor")
         added, p50, p99 = streams(server, call, 500)
         print(f"500 SSE readers: {added:.0f} MB; answered write to the first reader p50 {p50:.2f} ms, p99 {p99:.2f} ms")
     finally:
