@@ -199,10 +199,7 @@ impl WorkItem {
         item.started_at.get_or_insert(at);
         item.last_heartbeat = Some(at);
         item.lease_secs = ttl_secs.clamp(1, LEASE_SECS);
-        // After the end of its session it has what it has: whoever goes on beating does not keep its token for ever.
-        if !item.session_over {
-            item.lease_until = Some(at.plus_millis(item.lease_secs * 1_000));
-        }
+        item.lease_until = Some(at.plus_millis(item.lease_secs * 1_000));
         let beat = item.beat(true);
         Ok((item, beat))
     }
@@ -237,18 +234,11 @@ impl WorkItem {
     }
 
     /// The item after its session has ended: out of the queue; a worker that holds it ends by itself, syncs a last time
-    /// and stops it, with the token that it has. For that it has one more lease, which is not extended.
+    /// and stops it, with the token that it has.
     #[must_use]
     pub fn session_ended(&self, now: Timestamp) -> Self {
-        let mut item = Self { session_over: true, ..self.clone() };
-        match item.state {
-            ItemState::Queued => item.ended(now),
-            ItemState::Starting | ItemState::Active if !self.session_over => {
-                item.lease_until = Some(now.plus_millis(LEASE_SECS * 1_000));
-                item
-            }
-            ItemState::Starting | ItemState::Active | ItemState::Stopping | ItemState::Stopped => item,
-        }
+        let item = Self { session_over: true, ..self.clone() };
+        if item.state == ItemState::Queued { item.ended(now) } else { item }
     }
 
     fn ended(mut self, now: Timestamp) -> Self {

@@ -83,21 +83,6 @@ fn an_item_that_is_to_end_does_not_go_back() {
     assert_eq!(item.session_ended(at(9)).settled(late).state, ItemState::Stopped);
 }
 
-#[test]
-fn who_goes_on_beating_after_the_end_of_the_session_does_not_keep_the_item() {
-    let (item, mut beat) = active();
-    let mut item = item.session_ended(at(9));
-    let end = at(9 + 300 * SECOND);
-    for second in [10, 100, 200, 299] {
-        let expected = beat.last_heartbeat.clone();
-        (item, beat) = item.beaten(&expected, 300, at(second * SECOND)).expect("still its holder");
-        assert!(beat.extended);
-        assert_eq!(item.session_ended(at(second * SECOND)).lease_until, Some(end), "one more lease, once");
-    }
-    assert_eq!(item.settled(end).state, ItemState::Stopped);
-    assert_eq!(item.settled(end).token_until(), Some(at(9 + 360 * SECOND)));
-}
-
 /// spec/anthropic.md 12.6.
 #[test]
 fn stops_go_as_the_table_says() {
