@@ -4,6 +4,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use axum::body::Body;
+use axum::http::HeaderValue;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame};
 
@@ -18,6 +21,16 @@ struct Parts<S> {
 /// The body whose parts `next` makes, beginning with `state`.
 pub fn body<S: Send + 'static>(state: S, next: fn(S) -> Making<S>) -> Body {
     Body::new(Parts { next, making: Some(next(state)) })
+}
+
+/// An answer of server-sent events, which nobody on the way keeps or holds back.
+pub fn event_stream(body: Body) -> Response {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
 }
 
 impl<S> HttpBody for Parts<S> {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, HeaderValue};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,7 +17,7 @@ use stele_http::auth::{Unknown, credential};
 use stele_http::follow::{Follower, Happened, Woken};
 use stele_http::query::Query;
 use stele_http::reply::{at, bytes, json};
-use stele_http::stream::{self, Making};
+use stele_http::stream::{self, Making, event_stream};
 use tokio::time::Instant;
 
 use crate::context::Call;
@@ -193,12 +193,7 @@ fn stream(mut follower: Follower, call: &Call, changes: &Changes, resumed: bool)
         say(&mut first, "store", None, &StoreView::of(store));
     }
     let state = (Some(Bytes::from(first)), Stream { follower, epoch });
-    let mut response = stream::body(state, next).into_response();
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    at(changes.sequence, response)
+    at(changes.sequence, event_stream(stream::body(state, next)))
 }
 
 fn next((ready, mut stream): (Option<Bytes>, Stream)) -> Making<(Option<Bytes>, Stream)> {
