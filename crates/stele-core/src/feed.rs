@@ -2,8 +2,9 @@
 //! DESIGN 7.
 
 use crate::id::{Epoch, MemoryId, VersionId};
-use crate::model::{Mark, Operation, Store, Version};
+use crate::model::{Mark, Operation, Store, Version, VersionText};
 use crate::path::MemoryPath;
+use crate::time::Timestamp;
 
 /// One change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +78,42 @@ impl Changes {
     }
 }
 
+/// An entry of a store's history with all that is kept of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Past {
+    /// One that wrote a version.
+    Version(Box<VersionText>),
+    /// One that wrote none.
+    Mark(Mark),
+}
+
+impl Past {
+    /// Its place in the store's history.
+    pub fn sequence(&self) -> u64 {
+        match self {
+            Self::Version(text) => text.version.sequence,
+            Self::Mark(mark) => mark.sequence,
+        }
+    }
+
+    /// When it happened.
+    pub fn created_at(&self) -> Timestamp {
+        match self {
+            Self::Version(text) => text.version.created_at,
+            Self::Mark(mark) => mark.created_at,
+        }
+    }
+}
+
+/// A stretch of a store's history, read in one snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct History {
+    /// The store.
+    pub store: Store,
+    /// Entries oldest first, without gaps above the store's floor.
+    pub past: Vec<Past>,
+}
+
 /// Where a reader stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
@@ -109,7 +146,6 @@ mod tests {
     use super::*;
     use crate::id::{KeyId, StoreId};
     use crate::model::{Actor, Redaction};
-    use crate::time::Timestamp;
 
     const AT: Timestamp = Timestamp::from_micros(1);
 
