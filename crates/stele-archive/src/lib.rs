@@ -11,7 +11,7 @@ mod reader;
 mod writer;
 
 pub use manifest::{ENTRY, FORMAT, IndexRow, Manifest, StoreFields, VERSION, tree_sha256};
-pub use reader::{ArchiveError, Bounds, End, Found, Item, Problem, Reader};
+pub use reader::{ArchiveError, Bounds, End, Found, Item, Reader};
 pub use writer::{Writer, groups};
 
 #[cfg(test)]

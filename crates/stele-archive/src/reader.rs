@@ -7,6 +7,7 @@ use sha2::Digest;
 use stele_core::feed::Past;
 use stele_core::hash::Sha256;
 use stele_core::id::StoreId;
+use stele_core::import::Problem;
 use stele_core::limits::Limits;
 use stele_core::path::MemoryPath;
 use stele_core::text::{Content, Summary, TextError};
@@ -63,15 +64,6 @@ impl From<io::Error> for ArchiveError {
     }
 }
 
-/// What is wrong with an entry; the others can be read all the same.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// Which, as far as it can be shown.
-    pub path: String,
-    /// What is wrong with it.
-    pub what: String,
-}
-
 /// A memory, read.
 #[derive(Clone, Debug)]
 pub struct Found {
@@ -105,7 +97,7 @@ pub enum Item {
     Memory(Box<Found>),
     /// An entry of the history.
     Past(Past),
-    /// An entry that cannot be taken.
+    /// An entry that cannot be taken; the others can be read all the same.
     Bad(Problem),
     /// An archive ends well.
     End(End),

@@ -177,11 +177,13 @@ pub enum Resource {
     WorkItem,
     /// Automations and their runs.
     Automation,
+    /// Whole stores as files: read is to export one, update to import into one, create to put one back with its ids.
+    Archive,
 }
 
 impl Resource {
     /// All of them.
-    pub const ALL: [Resource; 15] = [
+    pub const ALL: [Resource; 16] = [
         Self::Store,
         Self::Memory,
         Self::Version,
@@ -197,6 +199,7 @@ impl Resource {
         Self::SessionToken,
         Self::WorkItem,
         Self::Automation,
+        Self::Archive,
     ];
 }
 
@@ -332,6 +335,13 @@ pub const fn requirement(resource: Resource, action: Action) -> Option<Requireme
             Update | Stop => Needs(Permission::Update),
             Claim | List | Heartbeat => Requirement::Worker,
             Create | Archive | Restore | Redact | Delete => return None,
+        },
+        Resource::Archive => match action {
+            Create => Requirement::Admin,
+            Read => Needs(Permission::Read),
+            // What it changes is judged change by change.
+            Update => Needs(Permission::Create),
+            Archive | Restore | Redact | Delete | Claim | List | Heartbeat | Stop => return None,
         },
         Resource::Backup => match action {
             Create | Read | Update | Delete => Requirement::InstallationAdmin,

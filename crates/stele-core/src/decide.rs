@@ -184,13 +184,8 @@ pub fn decide_store(
 ) -> Result<Store, Refusal> {
     let metadata =
         Metadata::default().patched(&new.metadata).map_err(|error| Refusal::invalid("metadata", error))?;
-    // An agent's learned store comes with its first session, which the cap is not to keep from starting.
-    if let Some(limit) = context.limits.stores_per_workspace
-        && new.learned.is_none()
-        && situation.stores >= limit
-    {
-        return Err(Refusal::StoreLimit { limit });
-    }
+    let origin = if new.learned.is_some() { Origin::Reflection } else { Origin::Curated };
+    room_for_store(situation.stores, origin, context.limits)?;
     let id = new.learned.unwrap_or_else(|| StoreId::mint(context.now, context.random[0]));
     let slug = match crate::text::slug(new.name.as_str()) {
         empty if empty.is_empty() => id.to_string(),
@@ -203,7 +198,7 @@ pub fn decide_store(
         slug,
         description: new.description.clone(),
         metadata,
-        origin: if new.learned.is_some() { Origin::Reflection } else { Origin::Curated },
+        origin,
         agent: new.agent,
         created_by: context.actor,
         created_at: context.now,
@@ -212,6 +207,18 @@ pub fn decide_store(
         archived_at: None,
         counters: Counters::default(),
     })
+}
+
+/// Judges whether a workspace that has so many stores may have one more.
+///
+/// # Errors
+/// It may not.
+pub fn room_for_store(stores: u64, origin: Origin, limits: &Limits) -> Result<(), Refusal> {
+    match limits.stores_per_workspace {
+        // An agent's learned store comes with its first session, which the cap is not to keep from starting.
+        Some(limit) if origin == Origin::Curated && stores >= limit => Err(Refusal::StoreLimit { limit }),
+        _ => Ok(()),
+    }
 }
 
 /// Judges a command on an existing store.

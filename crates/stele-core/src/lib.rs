@@ -14,6 +14,7 @@ pub mod edit;
 pub mod feed;
 pub mod hash;
 pub mod id;
+pub mod import;
 pub mod key;
 pub mod limits;
 pub mod list;
@@ -24,6 +25,7 @@ pub mod model;
 pub mod path;
 pub mod records;
 pub mod refusal;
+pub mod restoration;
 pub mod retention;
 #[cfg(feature = "test-util")]
 pub mod samples;

@@ -2,6 +2,7 @@
 
 use crate::access::Forbidden;
 use crate::hash::{HashError, Sha256};
+use crate::import::Unfit;
 use crate::id::{AgentId, KeyId, MemoryId, StoreId, VersionId, WorkspaceId};
 use crate::path::{MemoryPath, PathError};
 use crate::text::TextError;
@@ -130,6 +131,12 @@ pub enum Refusal {
          database; list the store again and go on from there"
     )]
     SequenceExpired(StoreId),
+    /// What is to be put back is there already: a store of this id, or memories or versions of it in another one.
+    #[error("the memory store {0} is in this database already, or something of it is: delete it before it is put back")]
+    StoreExists(StoreId),
+    /// Files that cannot be imported as they are.
+    #[error(transparent)]
+    Unfit(Unfit),
     /// It is about agents, environments, sessions or their work.
     #[error(transparent)]
     Work(#[from] WorkRefusal),

@@ -6,6 +6,7 @@ use crate::id::{
     AgentId, AutomationId, EnvironmentId, KeyId, MemoryId, RunId, SessionId, StoreId, VersionId, WorkItemId,
     WorkspaceId,
 };
+use crate::import::Unfit;
 use crate::path::MemoryPath;
 use crate::refusal::Refusal;
 use crate::storage::StorageError;
@@ -41,6 +42,8 @@ pub fn refusals() -> Vec<Refusal> {
         Refusal::VersionIsHead(version),
         Refusal::VersionNotRestorable(version),
         Refusal::SequenceExpired(store),
+        Refusal::StoreExists(store),
+        Refusal::Unfit(Unfit::one("/a", "its text is not UTF-8")),
     ];
     let all: Vec<_> = all.into_iter().chain(work_refusals().into_iter().map(Refusal::Work)).collect();
     all.iter().for_each(listed);
@@ -133,6 +136,8 @@ fn listed(refusal: &Refusal) {
         | Refusal::VersionIsHead(_)
         | Refusal::VersionNotRestorable(_)
         | Refusal::SequenceExpired(_)
+        | Refusal::StoreExists(_)
+        | Refusal::Unfit(_)
         | Refusal::Work(_) => {}
     }
 }

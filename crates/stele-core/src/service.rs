@@ -28,6 +28,7 @@ use crate::text::Name;
 use crate::time::Timestamp;
 
 mod agents;
+mod archives;
 mod automations;
 mod credentials;
 mod environments;
@@ -42,6 +43,7 @@ mod sessions;
 mod timers;
 mod turns;
 
+pub use archives::{Exported, Restoration};
 pub use agents::{ExpectedVersion, NewAgent};
 pub use environments::{EnvironmentPatch, NewEnvironment};
 pub use events::{EventFeed, EventsQuery, FollowedBy, ReadEventId};

@@ -13,8 +13,10 @@ use bytes::Bytes;
 use crate::changeset::{Applied, Changeset};
 pub use crate::command::MemoryRef;
 use crate::command::{Command, NewStore};
+use crate::dump::StorePlace;
 use crate::decide::Outcome;
-use crate::feed::{Changes, Wanted};
+use crate::backup::RedactionRecord;
+use crate::feed::{Changes, History, Past, Wanted};
 use crate::id::{Epoch, KeyId, OrganizationId, StoreId, VersionId, WorkspaceId};
 use crate::key::{ApiKey, KeyHash};
 use crate::list::{Detail, MemoryEntry, MemoryQuery, Page, StoreFilter, StorePosition, VersionQuery};
@@ -315,6 +317,35 @@ pub trait Storage: Records {
         bytes: u64,
     ) -> Answer<'_, Result<InStore<Vec<Option<VersionText>>>, StorageError>>;
 
+    /// The history of a store after a sequence, oldest first, with all its texts: as many entries as are `bytes`
+    /// together or `limit`, at least one. `None` for an unknown or deleted store.
+    fn history(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+        after: u64,
+        limit: usize,
+        bytes: u64,
+    ) -> Answer<'_, Result<Option<History>, StorageError>>;
+
+    /// Begins to put a store back with its ids; its counters do not count yet. Until [`Self::restore_end`] nobody sees it, and
+    /// what is not ended is purged as a deleted store is: after [`Self::restore_abandon`], when the process is gone, or
+    /// when a minute passes without a further call.
+    ///
+    /// Refused where the database has a store of this id, or is still removing one.
+    fn restore_begin(&self, store: Store) -> Answer<'_, Result<Remains, Error>>;
+
+    /// Keeps rows of a store that is put back, in slices between other work. Versions come before the memories that
+    /// have them as their heads.
+    fn restore_rows(&self, place: StorePlace, rows: Rows) -> Answer<'_, Result<(), Error>>;
+
+    /// Ends it: from now on the store is there with these counters, under a slug of its own if its own is taken. What
+    /// was left of a store of this id that was deleted, the mark of its deletion, goes.
+    fn restore_end(&self, store: Store) -> Answer<'_, Result<Store, Error>>;
+
+    /// Gives it up.
+    fn restore_abandon(&self, place: StorePlace) -> Answer<'_, Result<(), StorageError>>;
+
     /// The installation, once it was made.
     fn installation(&self) -> Answer<'_, Result<Option<Installation>, StorageError>>;
 
@@ -364,6 +395,24 @@ pub trait Storage: Records {
 
     /// Whether it can serve: one cheap read.
     fn ping(&self) -> Answer<'_, Result<(), StorageError>>;
+}
+
+/// What the database still knows of a store that it had before and that is put back now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Remains {
+    /// Redactions of its versions: they hold for what is put back too. DESIGN 3.3.
+    pub redactions: Vec<RedactionRecord>,
+    /// The sequence that its deletion took, if that is still told.
+    pub deleted_at: Option<u64>,
+}
+
+/// Rows of a store that is put back.
+#[derive(Clone, Debug)]
+pub enum Rows {
+    /// Entries of its history, oldest first.
+    Past(Vec<Past>),
+    /// Live memories.
+    Memories(Vec<Memory>),
 }
 
 /// What a sweep removed.

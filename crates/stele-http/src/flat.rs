@@ -5,6 +5,7 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
+use stele_core::import::Unfit;
 use stele_core::meter;
 use stele_core::refusal::Refusal;
 use stele_core::storage::{Error, StorageError};
@@ -130,6 +131,10 @@ impl From<Refusal> for FlatError {
             Refusal::InChangeset { .. } => unreachable!("answered above"),
             Refusal::VersionIsHead(_) => conflict("memory_version_id"),
             Refusal::VersionNotRestorable(_) => invalid("memory_version_id"),
+            Refusal::StoreExists(_) => conflict("memory_store_id"),
+            Refusal::Unfit(unfit) => Self::new(S::BAD_REQUEST, "invalid_request", &message)
+                .with("problem_count", unfit.count)
+                .with("problems", problems(unfit)),
             Refusal::SequenceExpired(_) => {
                 Self::new(S::GONE, "invalid_request", &message).with("reason", "sequence_expired")
             }
@@ -170,6 +175,12 @@ impl From<Refusal> for FlatError {
             },
         }
     }
+}
+
+/// What is wrong with files, as both envelopes show it.
+pub fn problems(unfit: &Unfit) -> Value {
+    let shown = unfit.shown.iter().map(|problem| json!({"path": problem.path, "problem": problem.what}));
+    shown.collect()
 }
 
 impl From<StorageError> for FlatError {

@@ -47,7 +47,11 @@ pub struct Encoded {
 
 /// The stored form of a content. Takes time in proportion to its size, so not for the writer thread.
 pub fn encode(content: &Content, compression: Compression) -> Encoded {
-    let plain = content.bytes();
+    encode_bytes(content.bytes(), compression)
+}
+
+/// The stored form of a content that was parsed before.
+pub fn encode_bytes(plain: &Bytes, compression: Compression) -> Encoded {
     let squeezed = (compression == Compression::On && plain.len() >= WORTH_BYTES).then(|| {
         COMPRESSOR.with_borrow_mut(|compressor| compressor.as_mut().and_then(|c| c.compress(plain).ok()))
     });

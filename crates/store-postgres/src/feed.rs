@@ -18,7 +18,7 @@ use crate::rows::{self, Col, Cursor, operation_number, signed};
 /// The last column of a text: whether it was found as the head of a memory.
 const FOUND_AS_HEAD: usize = 18;
 /// Texts of one statement: at most so many times the cap of a content are held at once.
-const TEXTS: usize = 50;
+pub(crate) const TEXTS: usize = 50;
 
 /// The changes of a store after a sequence. Three statements, each in a snapshot of its own: the store's row comes
 /// first, so that the later ones see everything up to its sequence, but for what retention takes in between.

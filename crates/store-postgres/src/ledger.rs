@@ -33,7 +33,7 @@ pub(crate) async fn list(
     rows.iter().map(redaction).collect()
 }
 
-fn redaction(row: &Row) -> Result<RedactionRecord, Fault> {
+pub(crate) fn redaction(row: &Row) -> Result<RedactionRecord, Fault> {
     let c = &mut Cursor::new(row);
     Ok(RedactionRecord {
         workspace: c.col()?,

@@ -28,6 +28,7 @@ mod reads;
 mod record_reads;
 mod record_writes;
 mod records;
+mod restore;
 mod rows;
 mod scrub;
 mod shared;

@@ -330,6 +330,10 @@ statements! {
         "SELECT ", mark_columns!(), " FROM marks k WHERE k.workspace = $1 AND k.store = $2 AND k.sequence > $3 \
          ORDER BY k.sequence LIMIT $4"
     ),
+    history: concat!(
+        "SELECT v.sequence, v.summary, v.reason, v.encoding, v.content, ", version_columns!(), " FROM versions v \
+         WHERE v.workspace = $1 AND v.store = $2 AND v.sequence > $3 ORDER BY v.sequence LIMIT $4"
+    ),
     snapshot: concat!(
         "SELECT s.sequence, ", memory_columns!(), " FROM stores s LEFT JOIN memories m ON m.workspace = s.workspace \
          AND m.store = s.id WHERE s.workspace = $1 AND s.id = $2 AND s.deleted_at IS NULL ORDER BY m.path"
@@ -397,10 +401,15 @@ statements! {
         "UPDATE stores SET versions = versions - $3, floor = greatest(floor, $4) WHERE workspace = $1 AND id = $2",
     // Old marks: those of one store together.
     aged_marks:
-        "SELECT k.workspace, k.store, k.sequence FROM marks k WHERE k.created_at < $1 ORDER BY k.created_at LIMIT $2",
+        "SELECT k.workspace, k.store, k.sequence FROM marks k WHERE k.created_at < $1 AND NOT EXISTS (SELECT 1 \
+         FROM leases l WHERE l.job = 'restore ' || k.store::text AND l.until > clock_timestamp()) \
+         ORDER BY k.created_at LIMIT $2",
     delete_mark: "DELETE FROM marks WHERE workspace = $1 AND store = $2 AND sequence = $3",
     raise_floor: "UPDATE stores SET floor = greatest(floor, $3) WHERE workspace = $1 AND id = $2",
-    deleted_store: "SELECT workspace, id FROM stores WHERE deleted_at IS NOT NULL ORDER BY workspace, id LIMIT 1",
+    // Not one that is being put back.
+    deleted_store:
+        "SELECT s.workspace, s.id FROM stores s WHERE s.deleted_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM leases l \
+         WHERE l.job = 'restore ' || s.id::text AND l.until > clock_timestamp()) ORDER BY s.workspace, s.id LIMIT 1",
     purge_memories:
         "DELETE FROM memories WHERE workspace = $1 AND store = $2 AND id = ANY (ARRAY(\
          SELECT id FROM memories WHERE workspace = $1 AND store = $2 LIMIT $3))",

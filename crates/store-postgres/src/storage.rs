@@ -5,14 +5,15 @@ use std::sync::Arc;
 use quick_cache::sync::Cache;
 use stele_core::clock::{Clock, Random};
 use stele_core::command::NewStore;
-use stele_core::feed::{Changes, Wanted};
+use stele_core::dump::StorePlace;
+use stele_core::feed::{Changes, History, Wanted};
 use stele_core::id::{KeyId, OrganizationId, StoreId, VersionId, WorkspaceId};
 use stele_core::key::{ApiKey, KeyHash};
 use stele_core::list::{Detail, MemoryEntry, MemoryQuery, Page, StoreFilter, StorePosition, VersionQuery};
 use stele_core::model::{Actor, Memory, Store, VersionText};
 use stele_core::storage::{
     Answer, Change, ChangeAll, Changed, ChangedAll, Error, InStore, Installation, KeyRecord, KnownBodies,
-    MemoryRead, MemoryRef, Storage, StorageError, Swept, Workspace, WorkspacePatch,
+    MemoryRead, MemoryRef, Remains, Rows, Storage, StorageError, Swept, Workspace, WorkspacePatch,
 };
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
@@ -28,7 +29,7 @@ use crate::pool::Pool;
 use crate::rows::{self, Col};
 use crate::shared::Shared;
 use crate::tenancy::installation;
-use crate::{feed, migrate, reads};
+use crate::{feed, migrate, reads, restore};
 
 /// Memories whose last head is remembered, so that a content that the caller has need not be sent.
 const HINTS: usize = 100_000;
@@ -249,6 +250,38 @@ impl Storage for PostgresStorage {
                 |c: Arc<Connected>| async move { feed::contents(&c, workspace, store, wanted, bytes).await };
             Ok(self.shared.lists.read(read).await?)
         })
+    }
+
+    fn history(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+        after: u64,
+        limit: usize,
+        bytes: u64,
+    ) -> Answer<'_, Result<Option<History>, StorageError>> {
+        Box::pin(async move {
+            let place = (workspace, store);
+            let read =
+                |c: Arc<Connected>| async move { restore::history(&c, place, after, (limit, bytes)).await };
+            Ok(self.shared.lists.read(read).await?)
+        })
+    }
+
+    fn restore_begin(&self, store: Store) -> Answer<'_, Result<Remains, Error>> {
+        Box::pin(async move { Ok(self.shared.restore_begin(&store).await?) })
+    }
+
+    fn restore_rows(&self, place: StorePlace, rows: Rows) -> Answer<'_, Result<(), Error>> {
+        Box::pin(async move { Ok(self.shared.restore_rows(place, rows).await?) })
+    }
+
+    fn restore_end(&self, store: Store) -> Answer<'_, Result<Store, Error>> {
+        Box::pin(async move { Ok(self.shared.restore_end(store).await?) })
+    }
+
+    fn restore_abandon(&self, place: StorePlace) -> Answer<'_, Result<(), StorageError>> {
+        Box::pin(async move { Ok(self.shared.restore_abandon(place).await?) })
     }
 
     fn installation(&self) -> Answer<'_, Result<Option<Installation>, StorageError>> {

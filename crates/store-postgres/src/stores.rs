@@ -45,7 +45,7 @@ impl Shared {
 }
 
 /// A free slug on `base`. The workspace's row is locked.
-async fn free_slug(connected: &Connected, workspace: WorkspaceId, base: &str) -> Result<String, Fault> {
+pub(crate) async fn free_slug(connected: &Connected, workspace: WorkspaceId, base: &str) -> Result<String, Fault> {
     let mut search = SlugSearch::new(base);
     loop {
         match search.next() {
@@ -59,7 +59,7 @@ async fn free_slug(connected: &Connected, workspace: WorkspaceId, base: &str) ->
     }
 }
 
-async fn insert_store(connected: &Connected, store: &Store) -> Result<(), Fault> {
+pub(crate) async fn insert_store(connected: &Connected, store: &Store) -> Result<(), Fault> {
     let (kind, by) = actor_columns(store.created_by);
     connected
         .client

@@ -233,6 +233,8 @@ impl Shared {
         }
         if emptied {
             client.execute(&statements.purge_store, &[&workspace, &store]).await?;
+            // Of one that was not put back to its end.
+            client.execute("DELETE FROM leases WHERE job = $1", &[&crate::restore::job(store.0)]).await?;
         }
         tx.commit().await?;
         Ok(Some(emptied))

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 use stele_core::backup::{BackupRecord, RedactionPlace, RedactionRecord};
 use stele_core::dump::{Dump, Load, Log, LogPlace, StorePlace, Stored, Totals, VersionRow};
 use stele_core::hash::Sha256;
@@ -20,7 +20,8 @@ use crate::lock::{Locked, lock};
 use crate::marks::{self, insert_mark};
 use crate::open::{COPY_DRAFT, FILE, OpenError, make_data_dir, open_writer};
 use crate::record_dump;
-use crate::rows::{self, Col, Cursor, Sql, actor_columns};
+use crate::restore::{keep_memory, keep_version};
+use crate::rows::{self, Col, Cursor, Sql};
 use crate::storage::{insert_installation, insert_key, insert_workspace, installation};
 use crate::writes::insert_store;
 
@@ -263,52 +264,6 @@ impl SqliteLoad {
             ])?;
         Ok(())
     }
-
-    fn keep_version(&self, number: i64, row: &VersionRow) -> Sql<()> {
-        let version = &row.version;
-        let (kind, author) = actor_columns(version.author);
-        let redaction = version.redaction.map(|redaction| (redaction.at, actor_columns(redaction.by)));
-        self.connection()
-            .prepare_cached(
-                "INSERT INTO versions (store, sequence, id, memory_id, operation, created_at, author_kind, author, \
-                 redacted_at, redacted_by_kind, redacted_by, content_sha256, size_bytes, path, summary, reason, \
-                 encoding, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            )?
-            .execute(params![
-                number,
-                version.sequence,
-                Col(version.id),
-                Col(version.memory),
-                Col(version.operation),
-                Col(version.created_at),
-                kind,
-                author,
-                redaction.map(|(at, _)| Col(at)),
-                redaction.map(|(_, (kind, _))| kind),
-                redaction.map(|(_, (_, by))| by),
-                version.recorded.as_ref().map(|recorded| Col(recorded.content_sha256)),
-                version.recorded.as_ref().map(|recorded| recorded.size_bytes),
-                version.path.as_ref().map(|path| path.as_str()),
-                row.summary.as_ref().map(|summary| summary.as_str()),
-                row.reason,
-                row.content.as_ref().map(|content| content.encoding),
-                row.content.as_ref().map(|content| &*content.bytes),
-            ])?;
-        Ok(())
-    }
-
-    fn keep_memory(&self, number: i64, memory: &Memory) -> Result<(), StorageError> {
-        let head: Option<i64> = self
-            .connection()
-            .prepare_cached("SELECT version FROM versions WHERE id = ? AND store = ?")
-            .and_then(|mut found| {
-                found.query_row(params![Col(memory.version), number], |row| row.get(0)).optional()
-            })
-            .map_err(failed)?;
-        let damaged = || StorageError::Corrupt(format!("{} of memory {}", memory.version, memory.id));
-        crate::writes::insert_memory(self.connection(), number, memory, head.ok_or_else(damaged)?)
-            .map_err(failed)
-    }
 }
 
 impl Load for SqliteLoad {
@@ -335,7 +290,7 @@ impl Load for SqliteLoad {
 
     fn versions(&mut self, place: StorePlace, rows: &[VersionRow]) -> Result<(), StorageError> {
         let number = self.number(place.1).map_err(failed)?;
-        rows.iter().try_for_each(|row| self.keep_version(number, row)).map_err(failed)
+        rows.iter().try_for_each(|row| keep_version(self.connection(), number, row)).map_err(failed)
     }
 
     fn marks(&mut self, place: StorePlace, rows: &[Mark]) -> Result<(), StorageError> {
@@ -344,7 +299,7 @@ impl Load for SqliteLoad {
 
     fn memories(&mut self, place: StorePlace, rows: &[Memory]) -> Result<(), StorageError> {
         let number = self.number(place.1).map_err(failed)?;
-        rows.iter().try_for_each(|row| self.keep_memory(number, row))
+        rows.iter().try_for_each(|row| Ok(keep_memory(self.connection(), number, row)?))
     }
 
     fn records(&mut self, rows: &[Record]) -> Result<(), StorageError> {

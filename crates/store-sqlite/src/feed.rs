@@ -15,7 +15,7 @@ use crate::reads::{VERSION_TEXTS, store_number, version_text};
 use crate::rows::{self, Col, Cursor, Sql};
 
 /// How long the texts of one answer may be read: snapshots are short.
-const READING: Duration = Duration::from_millis(100);
+pub(crate) const READING: Duration = Duration::from_millis(100);
 
 /// The changes of a store after a sequence.
 pub(crate) fn changes(
@@ -97,7 +97,7 @@ fn versions(connection: &Connection, (number, id): (i64, StoreId), after: u64, l
     })
 }
 
-fn marks_after(connection: &Connection, id: StoreId, after: u64, limit: i64) -> Sql<Vec<Mark>> {
+pub(crate) fn marks_after(connection: &Connection, id: StoreId, after: u64, limit: i64) -> Sql<Vec<Mark>> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {MARK} FROM marks m WHERE m.store = ? AND m.sequence > ? ORDER BY m.sequence LIMIT ?"
     ))?;

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use stele_core::backup::{BackupRecord, BackupStanding, RedactionPlace, RedactionRecord, Remembered};
 use stele_core::command::RedactedPath;
-use stele_core::id::{BackupId, VersionId};
+use stele_core::id::{BackupId, StoreId, VersionId, WorkspaceId};
 use stele_core::model::Redaction;
 use stele_core::storage::{Answer, StorageError};
 
@@ -72,6 +72,17 @@ pub(crate) fn list(
     ))?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     rows::all(&mut statement, params![start.0, start.1, start.2, limit], redaction)
+}
+
+/// Redactions of a store's versions.
+pub(crate) fn of_store(
+    connection: &Connection,
+    workspace: WorkspaceId,
+    store: StoreId,
+) -> Sql<Vec<RedactionRecord>> {
+    let mut statement = connection
+        .prepare_cached(&format!("SELECT {REDACTION} FROM redactions WHERE workspace = ? AND store = ?"))?;
+    rows::all(&mut statement, params![Col(workspace), Col(store)], redaction)
 }
 
 /// Reads the columns of `REDACTION`.

@@ -24,6 +24,7 @@ mod record_reads;
 mod record_writes;
 mod records;
 mod replace;
+mod restore;
 mod rows;
 mod space;
 mod storage;

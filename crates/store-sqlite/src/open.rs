@@ -9,6 +9,7 @@ use stele_core::limits::Limits;
 use store_codec::Compression;
 
 use crate::migrate::migrate;
+use crate::restore::RESTORING;
 use crate::writer::merge;
 
 /// The database file in a data directory, and in a backup.
@@ -115,6 +116,7 @@ pub(crate) fn open_writer(data_dir: &Path) -> Result<(Connection, bool), OpenErr
     connection.pragma_update(None, "cache_size", -32_000)?;
     connection.set_prepared_statement_cache_capacity(128);
     let new = migrate(&mut connection)?;
+    connection.execute_batch(RESTORING)?;
     connection.busy_timeout(std::time::Duration::ZERO)?;
     match merge(&connection, &data_dir.join(LOG_FILE), "TRUNCATE") {
         // A full disk must not keep anybody from reading; the log is merged once there is room.

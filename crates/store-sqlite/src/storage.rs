@@ -8,7 +8,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 use stele_core::access::Grant;
 use stele_core::clock::{Clock, Random};
 use stele_core::command::{Command, NewStore};
-use stele_core::feed::{Changes, Wanted};
+use stele_core::dump::StorePlace;
+use stele_core::feed::{Changes, History, Wanted};
 use stele_core::id::{KeyId, OrganizationId, StoreId, VersionId, WorkspaceId};
 use stele_core::key::{ApiKey, KeyHash};
 use stele_core::limits::Limits;
@@ -16,7 +17,7 @@ use stele_core::list::{Detail, MemoryEntry, MemoryQuery, Page, StoreFilter, Stor
 use stele_core::model::{Actor, Memory, Store, VersionText};
 use stele_core::storage::{
     Answer, At, Change, ChangeAll, Changed, ChangedAll, Error, InStore, Installation, KeyRecord, KnownBodies,
-    MemoryRead, MemoryRef, Storage, StorageError, Swept, Workspace, WorkspacePatch,
+    MemoryRead, MemoryRef, Remains, Rows, Storage, StorageError, Swept, Workspace, WorkspacePatch,
 };
 use stele_core::text::Content;
 use stele_core::time::Timestamp;
@@ -33,6 +34,7 @@ use crate::reader::Readers;
 use crate::reads::{self, Stretch};
 use crate::reclaim::{Progress, reclaim};
 use crate::replace;
+use crate::restore::{self, Kept};
 use crate::rows::{self, Col, Cursor, Sql};
 use crate::sweep::{self, Purge};
 use crate::writer::{Needs, Writer};
@@ -450,6 +452,67 @@ impl Storage for SqliteStorage {
         bytes: u64,
     ) -> Answer<'_, Result<InStore<Vec<Option<VersionText>>>, StorageError>> {
         Box::pin(self.readers.read(move |c| feed::contents(c, workspace, store, &wanted, bytes)))
+    }
+
+    fn history(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+        after: u64,
+        limit: usize,
+        bytes: u64,
+    ) -> Answer<'_, Result<Option<History>, StorageError>> {
+        Box::pin(self.readers.read(move |c| restore::history(c, workspace, store, after, (limit, bytes))))
+    }
+
+    fn restore_begin(&self, store: Store) -> Answer<'_, Result<Remains, Error>> {
+        let shared = self.shared.clone();
+        let work = move |c: &Connection| restore::begin(c, &store, &shared.limits);
+        Box::pin(async move { Ok(self.writer.write(Lane::Background, Needs { room: true, scrub: false }, work).await?) })
+    }
+
+    fn restore_rows(&self, place: StorePlace, rows: Rows) -> Answer<'_, Result<(), Error>> {
+        Box::pin(async move {
+            let needs = Needs { room: true, scrub: false };
+            match rows {
+                Rows::Past(past) => {
+                    let compression = self.shared.compression;
+                    let made = tokio::task::spawn_blocking(move || {
+                        restore::slices(past.into_iter().map(|past| Kept::of(past, compression)).collect())
+                    });
+                    let slices = made.await.map_err(|error| StorageError::Internal(Box::new(error)))?;
+                    for slice in slices {
+                        let work = move |c: &Connection| restore::keep(c, place, &slice);
+                        self.writer.write(Lane::Background, needs, work).await?;
+                    }
+                }
+                Rows::Memories(memories) => {
+                    for slice in restore::slices_of_memories(&memories) {
+                        let work = move |c: &Connection| restore::keep_memories(c, place, &slice);
+                        self.writer.write(Lane::Background, needs, work).await?;
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn restore_end(&self, store: Store) -> Answer<'_, Result<Store, Error>> {
+        Box::pin(async move {
+            let (shared, announce) = (self.shared.clone(), self.announce(store.id));
+            let work = move |c: &Connection| {
+                let store = restore::end(c, &store, &shared.limits)?;
+                let changed_at = Some(store.changed_at);
+                Ok((store, changed_at))
+            };
+            let needs = Needs { room: true, scrub: false };
+            Ok(self.writer.write_and_announce(Lane::Background, needs, work, announce).await?.0)
+        })
+    }
+
+    fn restore_abandon(&self, place: StorePlace) -> Answer<'_, Result<(), StorageError>> {
+        let work = move |c: &Connection| restore::abandon(c, place);
+        Box::pin(async move { Ok(self.writer.write(Lane::Background, Needs::default(), work).await?) })
     }
 
     fn installation(&self) -> Answer<'_, Result<Option<Installation>, StorageError>> {

@@ -67,7 +67,8 @@ pub(crate) fn remove(
 fn remove_one(connection: &Connection, candidate: Candidate, now: Timestamp, limits: &Limits) -> Sql<bool> {
     let found: Option<(i64, Col<MemoryId>, i64, Col<Timestamp>)> = connection
         .prepare_cached(
-            "SELECT store, memory_id, sequence, created_at FROM versions WHERE version = ? AND store IS NOT NULL",
+            "SELECT store, memory_id, sequence, created_at FROM versions WHERE version = ? AND store IS NOT NULL \
+             AND store NOT IN (SELECT store FROM temp.restoring)",
         )?
         .query_row([candidate.number], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
         .optional()?;
@@ -95,7 +96,8 @@ pub(crate) fn remove_marks(connection: &Connection, now: Timestamp, limits: &Lim
     while began.elapsed() < SLICE {
         let newest: Vec<(i64, Vec<u8>, i64)> = crate::rows::all(
             &mut *connection.prepare_cached(
-                "SELECT mark, store, sequence FROM marks WHERE created_at < ? ORDER BY created_at LIMIT ?",
+                "SELECT mark, store, sequence FROM marks WHERE created_at < ? AND store NOT IN (SELECT s.id \
+                 FROM temp.restoring r JOIN stores s ON s.store = r.store) ORDER BY created_at LIMIT ?",
             )?,
             params![old, STEP],
             |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
@@ -151,7 +153,10 @@ pub(crate) enum Purge {
 pub(crate) fn purge(connection: &Connection) -> Result<Purge, Stop> {
     let began = Instant::now();
     let deleted: Option<i64> = connection
-        .prepare_cached("SELECT store FROM stores WHERE deleted_at IS NOT NULL LIMIT 1")?
+        .prepare_cached(
+            "SELECT store FROM stores WHERE deleted_at IS NOT NULL AND store NOT IN (SELECT store FROM temp.restoring) \
+             LIMIT 1",
+        )?
         .query_row([], |row| row.get(0))
         .optional()?;
     let Some(store) = deleted else { return Ok(Purge::Nothing) };

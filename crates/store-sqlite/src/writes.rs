@@ -64,7 +64,7 @@ pub(crate) fn create_store(
     Ok(store)
 }
 
-fn free_slug(connection: &Connection, workspace: WorkspaceId, base: &str) -> Sql<String> {
+pub(crate) fn free_slug(connection: &Connection, workspace: WorkspaceId, base: &str) -> Sql<String> {
     let mut taken = connection
         .prepare_cached("SELECT 1 FROM stores WHERE workspace = ? AND slug = ? AND deleted_at IS NULL")?;
     let mut search = SlugSearch::new(base);

@@ -122,6 +122,17 @@ impl From<Refusal> for ApiError {
             Refusal::StoreBytesLimit { .. } => Self::invalid(text).code("store_size_limit_reached"),
             Refusal::VersionLimit { .. } => Self::invalid(text).code("version_limit_reached"),
             Refusal::VersionIsHead(_) => Self::invalid(text).code("memory_version_is_head"),
+            Refusal::StoreExists(_) => Self::new(S::CONFLICT, "invalid_request_error", text),
+            Refusal::Unfit(unfit) => {
+                let mut error = Self::invalid(text);
+                let details = json!({
+                    "error_code": "import_refused",
+                    "problem_count": unfit.count,
+                    "problems": stele_http::flat::problems(unfit),
+                });
+                error.members.insert("details".into(), details);
+                error
+            }
             Refusal::SequenceExpired(_) => {
                 Self::new(S::GONE, "invalid_request_error", text).code("sequence_expired")
             }
