@@ -138,6 +138,8 @@ pub struct Plan {
     on_conflict: OnConflict,
     fates: BTreeMap<MemoryPath, Fate>,
     creates: u64,
+    /// Files that may change something, and bytes of their contents.
+    changes: (usize, u64),
     problems: Unfit,
     most: u64,
 }
@@ -146,18 +148,13 @@ impl Plan {
     /// A plan for a store with these memories, of which it may have `most`.
     pub fn new(there: Vec<Memory>, on_conflict: OnConflict, most: u64) -> Self {
         let there = there.into_iter().map(|memory| (memory.path, memory.content_sha256)).collect();
-        Self { there, on_conflict, fates: BTreeMap::new(), creates: 0, problems: Unfit::default(), most }
+        let (fates, problems) = (BTreeMap::new(), Unfit::default());
+        Self { there, on_conflict, fates, creates: 0, changes: (0, 0), problems, most }
     }
 
     /// A file that cannot be read.
     pub fn problem(&mut self, path: impl Into<String>, what: impl fmt::Display) {
         self.problems.add(path, what);
-    }
-
-    /// Whether some memory that is there would get another text or summary, as far as can be said without reading
-    /// summaries: then the caller must be allowed to update.
-    pub fn overwrites(&self) -> bool {
-        self.fates.values().any(|fate| *fate == Fate::Overwrite)
     }
 
     /// Judges a file.
@@ -188,6 +185,10 @@ impl Plan {
             },
         };
         self.fates.insert(path.clone(), fate);
+        if fate != Fate::Skip {
+            self.changes.0 += 1;
+            self.changes.1 += file.content.size_bytes();
+        }
         self.creates += u64::from(fate == Fate::Create);
         if fate == Fate::Create && self.there.len() as u64 + self.creates > self.most {
             let what = format!("the store would hold more than {} memories, its most", self.most);
@@ -201,6 +202,16 @@ impl Plan {
     /// What is wrong with which files.
     pub fn check(&self) -> Result<(), Unfit> {
         if self.problems.is_empty() { Ok(()) } else { Err(self.problems.clone()) }
+    }
+
+    /// How many problems there are so far.
+    pub fn problem_count(&self) -> usize {
+        self.problems.count
+    }
+
+    /// Files that may change something, and bytes of their contents.
+    pub fn changes(&self) -> (usize, u64) {
+        self.changes
     }
 
     /// What happens to the files, by path.

@@ -2,6 +2,7 @@
 //!
 //! It knows no dialect: those build on it and hand it their routes.
 
+pub mod archives;
 pub mod attend;
 pub mod auth;
 pub mod backups;

@@ -113,6 +113,8 @@ pub struct Operation {
     family: &'static Family,
     params: Vec<Param>,
     body: Option<(SchemaOf, bool)>,
+    /// The media type of a body that is no JSON.
+    plain_body: Option<&'static str>,
     success: Success,
     more_statuses: &'static [u16],
     gives: &'static [(&'static str, &'static str)],
@@ -146,6 +148,7 @@ impl Endpoint {
             family,
             params: Vec::new(),
             body: None,
+            plain_body: None,
             success: Success { status: 200, media: "application/json", schema: None },
             more_statuses: &[],
             gives: &[],
@@ -178,6 +181,13 @@ impl Endpoint {
     #[must_use]
     pub fn may_take<T: JsonSchema>(mut self) -> Self {
         self.operation.body = Some((|generator| generator.subschema_for::<T>(), false));
+        self
+    }
+
+    /// Takes a body of another kind than JSON.
+    #[must_use]
+    pub fn takes_plain(mut self, media: &'static str) -> Self {
+        self.operation.plain_body = Some(media);
         self
     }
 

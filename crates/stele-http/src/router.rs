@@ -15,6 +15,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use stele_core::service::Stele;
 
+use crate::archives;
 use crate::backups;
 use crate::drain;
 use crate::flat::{self, FlatError};
@@ -57,6 +58,7 @@ fn endpoints() -> Vec<Endpoint> {
     ];
     endpoints.extend(own::endpoints());
     endpoints.extend(whole::endpoints());
+    endpoints.extend(archives::endpoints());
     endpoints
 }
 

@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use axum::BoxError;
 use axum::body::Body;
 use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -13,9 +14,18 @@ use hyper::body::{Body as HttpBody, Frame};
 /// The making of a part, with what the next one is made from; `None` ends the body.
 pub type Making<S> = Pin<Box<dyn Future<Output = Option<(Bytes, S)>> + Send>>;
 
+/// The same, where a part may turn out to be impossible: then the connection is cut, so that nobody takes what was sent
+/// for the whole.
+pub type MakingOrNot<S> = Pin<Box<dyn Future<Output = Result<Option<(Bytes, S)>, BoxError>> + Send>>;
+
 struct Parts<S> {
     next: fn(S) -> Making<S>,
     making: Option<Making<S>>,
+}
+
+struct BreakableParts<S> {
+    next: fn(S) -> MakingOrNot<S>,
+    making: Option<MakingOrNot<S>>,
 }
 
 /// The body whose parts `next` makes, beginning with `state`.
@@ -31,6 +41,39 @@ pub fn event_stream(body: Body) -> Response {
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
+}
+
+/// The body whose parts `next` makes, beginning with `state`; an error cuts the connection.
+pub fn breakable<S: Send + 'static>(state: S, next: fn(S) -> MakingOrNot<S>) -> Body {
+    Body::new(BreakableParts { next, making: Some(next(state)) })
+}
+
+impl<S> HttpBody for BreakableParts<S> {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let Some(making) = &mut self.making else { return Poll::Ready(None) };
+        let made = std::task::ready!(making.as_mut().poll(context));
+        let next = self.next;
+        match made {
+            Ok(Some((part, state))) => {
+                self.making = Some(next(state));
+                Poll::Ready(Some(Ok(Frame::data(part))))
+            }
+            Ok(None) => {
+                self.making = None;
+                Poll::Ready(None)
+            }
+            Err(error) => {
+                self.making = None;
+                Poll::Ready(Some(Err(error)))
+            }
+        }
+    }
 }
 
 impl<S> HttpBody for Parts<S> {

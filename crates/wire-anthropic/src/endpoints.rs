@@ -9,7 +9,7 @@ use stele_http::openapi::{Endpoint, Family, Param, one_of, time, whole};
 use crate::changes::{self, ChangesView};
 use crate::context::{AGENT_MEMORY, MANAGED_AGENTS, NoFields};
 use crate::view::{DeletedView, EntryView, MemoryView, PageView, StoreView, VersionView};
-use crate::{changesets, memories, memory_tool, search, stores, versions};
+use crate::{archives, changesets, memories, memory_tool, search, stores, versions};
 
 /// What a write may answer beside the statuses of all.
 const WRITES: &[u16] = &[408, 409, 413];
@@ -96,7 +96,7 @@ fn at_version(endpoint: Endpoint) -> Endpoint {
 
 /// All of them. spec/anthropic.md 2.2, 3.2, 4.3, and what `work` names.
 pub(crate) fn endpoints() -> Vec<Endpoint> {
-    let memory = [of_stores(), of_feed(), of_memories(), of_versions(), of_changesets()];
+    let memory = [of_stores(), of_feed(), of_memories(), of_versions(), of_changesets(), of_archives()];
     memory.into_iter().flatten().chain(work::endpoints()).collect()
 }
 
@@ -246,6 +246,30 @@ fn of_changesets() -> Vec<Endpoint> {
             .takes::<memory_tool::ToolInput>()
             .answers::<memory_tool::AnswerView>(200)
             .or(ACTS),
+    ]
+}
+
+fn of_archives() -> Vec<Endpoint> {
+    let format = one_of(&["archive", "markdown"]);
+    let dry_run = json!({"type": "boolean", "default": false});
+    vec![
+        at(endpoint!(GET "/{store}/export" "export_memory_store" archives::export))
+            .about("Get a store as a file, all of it as of one sequence. An addition of Stele's.")
+            .params([Param::query("format", "With history and ids, or the live memories as files.", format)])
+            .answers_plain(200, stele_http::archives::MEDIA),
+        at(endpoint!(POST "/{store}/import" "import_memories" archives::import))
+            .about("Take the files of an archive or of a tree of Markdown files. An addition of Stele's.")
+            .params([
+                Param::query("dry_run", "Only say what would happen.", dry_run),
+                Param::query(
+                    "on_conflict",
+                    "What happens where a memory with another text is.",
+                    one_of(&["refuse", "skip", "overwrite"]),
+                ),
+            ])
+            .takes_plain(stele_http::archives::MEDIA)
+            .answers::<archives::ImportView<'_>>(200)
+            .or(WRITES),
     ]
 }
 

@@ -46,6 +46,12 @@ impl ApiError {
         self
     }
 
+    /// With more to say.
+    pub(crate) fn because(mut self, more: impl std::fmt::Display) -> Self {
+        self.message = format!("{}: {more}", self.message);
+        self
+    }
+
     fn retry(mut self, after: u32) -> Self {
         self.retry_after = Some(after);
         self

@@ -3,6 +3,7 @@
 //! A handler authenticates, turns the request into a core command or query, calls the use case and renders.
 
 mod agents;
+mod archives;
 mod changes;
 mod changesets;
 mod context;

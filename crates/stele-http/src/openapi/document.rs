@@ -78,6 +78,10 @@ impl Schemas {
             object["requestBody"] =
                 json!({"required": required, "content": {"application/json": {"schema": schema}}});
         }
+        if let Some(media) = operation.plain_body {
+            let schema = json!({"type": "string", "format": "binary"});
+            object["requestBody"] = json!({"required": true, "content": {media: {"schema": schema}}});
+        }
         object
     }
 
