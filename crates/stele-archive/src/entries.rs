@@ -10,6 +10,8 @@ use crate::reader::ArchiveError;
 const BLOCK: usize = 512;
 /// Most bytes of a header's extension: names have 1,024.
 const EXTENSION: u64 = 64 * 1024;
+/// Most bytes behind the end.
+const PADDING: u64 = 1 << 20;
 /// Room for a name in a header.
 const NAME: usize = 100;
 
@@ -152,8 +154,9 @@ impl<R: Read> Entries<R> {
             zeroes += 1;
             if zeroes == 2 {
                 // Padding up to a record of tar's; reading on checks the frame's own hash.
-                io::copy(&mut self.read, &mut io::sink())?;
-                return Ok(None);
+                let padding = io::copy(&mut (&mut self.read).take(PADDING + 1), &mut io::sink())?;
+                let over = padding > PADDING;
+                return if over { Err(malformed("it goes on behind its end")) } else { Ok(None) };
             }
         }
         let header = Header::from_byte_slice(&block).clone();

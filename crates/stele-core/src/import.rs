@@ -171,7 +171,9 @@ impl Plan {
             Some(sha256) if *sha256 == file.content.sha256() => Fate::Same,
             Some(_) => match self.on_conflict {
                 OnConflict::Refuse => {
-                    return self.problems.add(path.as_str(), "the store has a memory with another text there");
+                    return self
+                        .problems
+                        .add(path.as_str(), "the store has a memory with another text there");
                 }
                 OnConflict::Skip => Fate::Skip,
                 OnConflict::Overwrite => Fate::Overwrite,
@@ -239,7 +241,13 @@ impl Plan {
             // Another summary is taken over only where texts are.
             Fate::Same if self.on_conflict == OnConflict::Overwrite && summary.is_some() => {
                 let expected = Expected::Content(content.sha256());
-                Some(Command::UpdateMemory { memory: path.into(), path: None, summary, content: None, expected })
+                Some(Command::UpdateMemory {
+                    memory: path.into(),
+                    path: None,
+                    summary,
+                    content: None,
+                    expected,
+                })
             }
             Fate::Same | Fate::Skip => None,
         }
@@ -315,7 +323,8 @@ mod tests {
 
     #[test]
     fn files_that_cannot_be_beside_each_other_are_named() {
-        let files = [("/x", "1"), ("/x", "1"), ("/x/y", "1"), ("/a/below", "1"), ("/dir", "1"), ("/x-y", "1")];
+        let files =
+            [("/x", "1"), ("/x", "1"), ("/x/y", "1"), ("/a/below", "1"), ("/dir", "1"), ("/x-y", "1")];
         assert_eq!(
             problems(&plan(OnConflict::Overwrite, &files)),
             [

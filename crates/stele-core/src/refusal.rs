@@ -2,8 +2,8 @@
 
 use crate::access::Forbidden;
 use crate::hash::{HashError, Sha256};
-use crate::import::Unfit;
 use crate::id::{AgentId, KeyId, MemoryId, StoreId, VersionId, WorkspaceId};
+use crate::import::Unfit;
 use crate::path::{MemoryPath, PathError};
 use crate::text::TextError;
 use crate::work::refusal::WorkRefusal;
@@ -132,7 +132,9 @@ pub enum Refusal {
     )]
     SequenceExpired(StoreId),
     /// What is to be put back is there already: a store of this id, or memories or versions of it in another one.
-    #[error("the memory store {0} is in this database already, or something of it is: delete it before it is put back")]
+    #[error(
+        "the memory store {0} is in this database already, or something of it is: delete it before it is put back"
+    )]
     StoreExists(StoreId),
     /// Files that cannot be imported as they are.
     #[error(transparent)]

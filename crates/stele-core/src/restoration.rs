@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 
 use crate::backup::RedactionRecord;
 use crate::command::RedactedPath;
+use crate::feed::Past;
 use crate::id::{MemoryId, VersionId};
 use crate::model::{Counters, MarkKind, Memory, Operation, Store, Version, VersionText};
 use crate::path::MemoryPath;
-use crate::feed::Past;
 use crate::time::Timestamp;
 
 /// What is wrong with rows, in words.
@@ -148,7 +148,11 @@ impl Check {
         if self.live.len() as u64 != counters.memories || self.bytes != counters.bytes {
             wrong.push("the store counts other memories than there are".to_owned());
         }
-        if wrong.is_empty() { Ok(Counters { floor, versions: self.versions, ..counters }) } else { Err(wrong) }
+        if wrong.is_empty() {
+            Ok(Counters { floor, versions: self.versions, ..counters })
+        } else {
+            Err(wrong)
+        }
     }
 }
 
@@ -185,7 +189,13 @@ impl Known {
 
     /// The deletion of a live memory whose present text was redacted: there is no other that it could show. `None` for a
     /// memory that lives on. `at` is after all times of the store.
-    pub fn deletion(&self, memory: &Memory, sequence: u64, at: Timestamp, random: u64) -> Option<VersionText> {
+    pub fn deletion(
+        &self,
+        memory: &Memory,
+        sequence: u64,
+        at: Timestamp,
+        random: u64,
+    ) -> Option<VersionText> {
         let record = self.0.get(&memory.version)?;
         let scrubbed = record.path == RedactedPath::Scrub;
         let at = record.redaction.at.max(at);

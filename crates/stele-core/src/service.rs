@@ -43,8 +43,8 @@ mod sessions;
 mod timers;
 mod turns;
 
-pub use archives::{Exported, Restoration};
 pub use agents::{ExpectedVersion, NewAgent};
+pub use archives::{Exported, Restoration};
 pub use environments::{EnvironmentPatch, NewEnvironment};
 pub use events::{EventFeed, EventsQuery, FollowedBy, ReadEventId};
 pub use feed::LastPage;

@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::backup::RedactionRecord;
 use crate::changeset::{Applied, Changeset};
 pub use crate::command::MemoryRef;
 use crate::command::{Command, NewStore};
-use crate::dump::StorePlace;
 use crate::decide::Outcome;
-use crate::backup::RedactionRecord;
+use crate::dump::StorePlace;
 use crate::feed::{Changes, History, Past, Wanted};
 use crate::id::{Epoch, KeyId, OrganizationId, StoreId, VersionId, WorkspaceId};
 use crate::key::{ApiKey, KeyHash};

@@ -116,7 +116,8 @@ pub async fn export(
     let sequence = of.sequence;
     // A slug is letters, digits and hyphens.
     let name = format!("attachment; filename=\"{}.tar.zst\"", of.store.slug);
-    let export = Export { stele, caller, of: Arc::new(of), format, writer, groups: groups.into_iter(), after: 0 };
+    let export =
+        Export { stele, caller, of: Arc::new(of), format, writer, groups: groups.into_iter(), after: 0 };
     let body = stream::breakable(Some(export), Export::part);
     let headers = [("content-type", MEDIA.to_owned()), ("content-disposition", name)];
     Ok(at(sequence, (headers, body).into_response()))
@@ -170,7 +171,8 @@ impl Export {
             let found = self.stele.contents(&self.caller, self.of.store.id, wanted.clone()).await?;
             wanted.drain(..found.value.len().min(wanted.len()));
             for text in found.value {
-                let text = text.and_then(|text| Some((text.summary.unwrap_or_else(Summary::empty), text.content?)));
+                let text =
+                    text.and_then(|text| Some((text.summary.unwrap_or_else(Summary::empty), text.content?)));
                 texts.push(text.ok_or("a text was redacted or removed while the store was exported")?);
             }
         }
@@ -283,9 +285,8 @@ async fn received(mut body: Body) -> Result<File, TakeError> {
         Err(_) => return Err(TakeError::Error(StorageError::Full.into())),
     };
     let mut total = 0u64;
-    while let Some(frame) = tokio::time::timeout(PAUSE, body.frame())
-        .await
-        .map_err(|_| TakeError::Body(BodyError::TooSlow))?
+    while let Some(frame) =
+        tokio::time::timeout(PAUSE, body.frame()).await.map_err(|_| TakeError::Body(BodyError::TooSlow))?
     {
         let frame = frame.map_err(|_| TakeError::Body(BodyError::Broken))?;
         let Ok(data) = frame.into_data() else { continue };
@@ -330,7 +331,8 @@ pub async fn import(
     let plan = stele.import_begin(caller, store, on_conflict).await?;
     let limits = stele.limits().clone();
     let look = move || look_through(&file, &limits, plan).map(|plan| (file, plan));
-    let (file, plan) = tokio::task::spawn_blocking(look).await.map_err(TakeError::failed)?.map_err(Refusal::Unfit)?;
+    let (file, plan) =
+        tokio::task::spawn_blocking(look).await.map_err(TakeError::failed)?.map_err(Refusal::Unfit)?;
     let fates: Vec<_> = plan.fates().map(|(path, fate)| (path.clone(), fate)).collect();
     let mut sequence = stele.store_get(caller, store).await?.counters.sequence;
     if dry_run {
@@ -427,11 +429,17 @@ static WHOLE: Family = Family {
 
 pub(crate) fn endpoints() -> Vec<Endpoint> {
     vec![
-        Endpoint::new(Method::POST, "/stele/v1/memory_stores/import", "restore_memory_store", &WHOLE, restore)
-            .about("Put a store back out of its archive, with ids, history and authors; for admins.")
-            .takes_plain(MEDIA)
-            .answers::<RestoredView>(201)
-            .or(&[408, 409, 413]),
+        Endpoint::new(
+            Method::POST,
+            "/stele/v1/memory_stores/import",
+            "restore_memory_store",
+            &WHOLE,
+            restore,
+        )
+        .about("Put a store back out of its archive, with ids, history and authors; for admins.")
+        .takes_plain(MEDIA)
+        .answers::<RestoredView>(201)
+        .or(&[408, 409, 413]),
     ]
 }
 
@@ -512,7 +520,8 @@ fn judged(
     let manifest = match reader.next().map_err(whole)? {
         Some(Item::Manifest(manifest)) => manifest,
         _ => {
-            let what = "it holds no history: `stele import --store` takes its files into a store that is there";
+            let what =
+                "it holds no history: `stele import --store` takes its files into a store that is there";
             return Err(Unfit::one("the archive", what));
         }
     };

@@ -10,7 +10,7 @@ use stele_core::decide::room_for_store;
 use stele_core::dump::StorePlace;
 use stele_core::feed::{History, Past};
 use stele_core::id::{StoreId, WorkspaceId};
-use stele_core::model::{Counters, Mark, Memory, Store, VersionText};
+use stele_core::model::{Mark, Memory, Store, VersionText};
 use stele_core::refusal::Refusal;
 use stele_core::storage::{Remains, Rows};
 use store_codec::{Encoded, encode_bytes};
@@ -34,27 +34,22 @@ const LEASE: Duration = Duration::from_secs(60);
 /// Rows of one transaction.
 const SLICE: usize = 100;
 
-const INSERT_VERSION: &str =
-    "INSERT INTO versions (workspace, store, sequence, id, memory_id, operation, created_at, author_kind, author, \
+const INSERT_VERSION: &str = "INSERT INTO versions (workspace, store, sequence, id, memory_id, operation, created_at, author_kind, author, \
      redacted_at, redacted_by_kind, redacted_by, content_sha256, size_bytes, path, summary, reason, encoding, content) \
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)";
-const INSERT_REDACTION: &str =
-    "INSERT INTO redactions (workspace, store, version, written_at, redacted_at, redacted_by_kind, redacted_by, \
+const INSERT_REDACTION: &str = "INSERT INTO redactions (workspace, store, version, written_at, redacted_at, redacted_by_kind, redacted_by, \
      path_scrubbed) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (workspace, store, version) \
      DO UPDATE SET path_scrubbed = redactions.path_scrubbed OR excluded.path_scrubbed";
 /// The head is the sequence of its version, which was kept before.
-const INSERT_MEMORY: &str =
-    "INSERT INTO memories (workspace, store, id, path, head, version_id, content_sha256, size_bytes, created_at, \
+const INSERT_MEMORY: &str = "INSERT INTO memories (workspace, store, id, path, head, version_id, content_sha256, size_bytes, created_at, \
      updated_at) SELECT v.workspace, v.store, $3, $4, v.sequence, v.id, $6, $7, $8, $9 FROM versions v \
      WHERE v.workspace = $1 AND v.store = $2 AND v.id = $5";
-const REDACTIONS: &str =
-    "SELECT workspace, store, version, written_at, redacted_at, redacted_by_kind, redacted_by, path_scrubbed \
+const REDACTIONS: &str = "SELECT workspace, store, version, written_at, redacted_at, redacted_by_kind, redacted_by, path_scrubbed \
      FROM redactions WHERE workspace = $1 AND store = $2";
 const LOCK: &str =
     "SELECT 1 FROM stores WHERE workspace = $1 AND id = $2 AND deleted_at IS NOT NULL FOR UPDATE";
 /// Only one that has not ended: else a purge may be under way.
-const RENEW: &str =
-    "UPDATE leases SET until = clock_timestamp() + $3::bigint * interval '1 millisecond' \
+const RENEW: &str = "UPDATE leases SET until = clock_timestamp() + $3::bigint * interval '1 millisecond' \
      WHERE job = $1 AND holder = $2 AND until > clock_timestamp()";
 
 /// The name of the lease of a store that is put back; `statements.rs` knows it too.
@@ -152,7 +147,9 @@ impl Shared {
         if client.query_opt("SELECT 1 FROM stores WHERE id = $1", &[&id]).await?.is_some() {
             return Err(Refusal::StoreExists(store.id).into());
         }
-        insert_store(connected, &Store { counters: Counters::default(), ..store.clone() }).await?;
+        // Which slug it gets is settled at its end; that of a tombstone counts no more.
+        let slug = free_slug(connected, store.workspace, &store.slug).await?;
+        insert_store(connected, &Store { slug, ..store.clone() }).await?;
         let hide = "UPDATE stores SET deleted_at = changed_at WHERE workspace = $1 AND id = $2";
         client.execute(hide, &[&workspace, &id]).await?;
         let lease = [job(store.id)];
@@ -204,8 +201,7 @@ impl Shared {
     async fn still(&self, connected: &Connected, (workspace, store): StorePlace) -> Result<(), Stop> {
         let client = &connected.client;
         let there = client.query_opt(LOCK, &[&Col(workspace), &Col(store)]).await?.is_some();
-        let parameters: [&(dyn ToSql + Sync); 3] =
-            [&job(store), &Col(AnyId(self.holder)), &lease_millis()];
+        let parameters: [&(dyn ToSql + Sync); 3] = [&job(store), &Col(AnyId(self.holder)), &lease_millis()];
         if there && client.execute(RENEW, &parameters).await? == 1 {
             return Ok(());
         }

@@ -45,7 +45,11 @@ impl Shared {
 }
 
 /// A free slug on `base`. The workspace's row is locked.
-pub(crate) async fn free_slug(connected: &Connected, workspace: WorkspaceId, base: &str) -> Result<String, Fault> {
+pub(crate) async fn free_slug(
+    connected: &Connected,
+    workspace: WorkspaceId,
+    base: &str,
+) -> Result<String, Fault> {
     let mut search = SlugSearch::new(base);
     loop {
         match search.next() {

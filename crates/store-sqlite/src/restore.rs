@@ -8,7 +8,7 @@ use stele_core::dump::{StorePlace, Stored, VersionRow};
 use stele_core::feed::{History, Past};
 use stele_core::id::{StoreId, WorkspaceId};
 use stele_core::limits::Limits;
-use stele_core::model::{Counters, Mark, Memory, Store, VersionText};
+use stele_core::model::{Mark, Memory, Store, VersionText};
 use stele_core::refusal::Refusal;
 use stele_core::storage::Remains;
 use store_codec::{Compression, encode_bytes};
@@ -75,7 +75,9 @@ pub(crate) fn begin(connection: &Connection, store: &Store, limits: &Limits) -> 
     if there {
         return Err(Refusal::StoreExists(store.id).into());
     }
-    insert_store(connection, &Store { counters: Counters::default(), ..store.clone() })?;
+    // Which slug it gets is settled at its end; that of a tombstone counts no more.
+    let slug = free_slug(connection, store.workspace, &store.slug)?;
+    insert_store(connection, &Store { slug, ..store.clone() })?;
     let number = connection.last_insert_rowid();
     connection
         .prepare_cached("UPDATE stores SET deleted_at = changed_at WHERE store = ?")?

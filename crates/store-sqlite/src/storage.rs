@@ -468,7 +468,9 @@ impl Storage for SqliteStorage {
     fn restore_begin(&self, store: Store) -> Answer<'_, Result<Remains, Error>> {
         let shared = self.shared.clone();
         let work = move |c: &Connection| restore::begin(c, &store, &shared.limits);
-        Box::pin(async move { Ok(self.writer.write(Lane::Background, Needs { room: true, scrub: false }, work).await?) })
+        Box::pin(async move {
+            Ok(self.writer.write(Lane::Background, Needs { room: true, scrub: false }, work).await?)
+        })
     }
 
     fn restore_rows(&self, place: StorePlace, rows: Rows) -> Answer<'_, Result<(), Error>> {

@@ -12,6 +12,7 @@ use stele_core::clock::{Random, System};
 use stele_core::limits::Limits;
 use stele_core::storage::{Answer, Storage};
 
+mod archives;
 mod changesets;
 mod clock;
 mod concurrency;

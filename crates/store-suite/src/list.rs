@@ -236,6 +236,15 @@ macro_rules! each_case {
                 a_caller_that_goes_away_leaves_it_wholly_there_or_absent,
                 workspaces_write_side_by_side,
             }
+            archives {
+                a_history_is_told_whole_in_pages_of_any_size,
+                a_store_that_was_put_back_is_the_one_that_was,
+                nobody_sees_a_store_before_its_end,
+                what_is_given_up_is_purged,
+                what_is_there_already_is_refused,
+                a_slug_that_is_taken_gives_way,
+                what_is_left_of_a_deleted_store_is_told_and_goes,
+            }
             changesets {
                 changes_are_carried_out_in_order,
                 a_refusal_leaves_nothing_of_it,

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use stele_core::changeset::Changeset;
 use stele_core::command::{Command, Expected, NewStore, RedactedPath};
-use stele_core::feed::{Changes, Told, Wanted};
+use stele_core::dump::StorePlace;
+use stele_core::feed::{Changes, History, Past, Told, Wanted};
 use stele_core::id::{KeyId, MemoryId, OrganizationId, StoreId, VersionId, WorkspaceId};
 use stele_core::key::{ApiKey, KeyHash};
 use stele_core::list::{
@@ -19,7 +20,7 @@ use stele_core::records::{
 use stele_core::refusal::Refusal;
 use stele_core::storage::{
     Answer, At, Change, ChangeAll, Changed, ChangedAll, Error, InStore, Installation, KeyRecord, KnownBodies,
-    MemoryRead, MemoryRef, Storage, StorageError, Swept, Workspace, WorkspacePatch,
+    MemoryRead, MemoryRef, Remains, Rows, Storage, StorageError, Swept, Workspace, WorkspacePatch,
 };
 use stele_core::text::Content;
 use stele_core::time::Timestamp;
@@ -357,6 +358,41 @@ impl Storage for Broken {
         bytes: u64,
     ) -> Answer<'_, Result<InStore<Vec<Option<VersionText>>>, StorageError>> {
         self.inner.contents(self.reader(workspace, store), store, wanted, bytes)
+    }
+
+    fn history(
+        &self,
+        workspace: WorkspaceId,
+        store: StoreId,
+        after: u64,
+        limit: usize,
+        bytes: u64,
+    ) -> Answer<'_, Result<Option<History>, StorageError>> {
+        Box::pin(async move {
+            let mut found = self.inner.history(workspace, store, after, limit, bytes).await?;
+            if self.has(Flaw::ForgetsMarks)
+                && let Some(history) = &mut found
+            {
+                history.past.retain(|past| matches!(past, Past::Version(_)));
+            }
+            Ok(found)
+        })
+    }
+
+    fn restore_begin(&self, store: Store) -> Answer<'_, Result<Remains, Error>> {
+        self.inner.restore_begin(store)
+    }
+
+    fn restore_rows(&self, place: StorePlace, rows: Rows) -> Answer<'_, Result<(), Error>> {
+        self.inner.restore_rows(place, rows)
+    }
+
+    fn restore_end(&self, store: Store) -> Answer<'_, Result<Store, Error>> {
+        self.inner.restore_end(store)
+    }
+
+    fn restore_abandon(&self, place: StorePlace) -> Answer<'_, Result<(), StorageError>> {
+        self.inner.restore_abandon(place)
     }
 
     fn installation(&self) -> Answer<'_, Result<Option<Installation>, StorageError>> {

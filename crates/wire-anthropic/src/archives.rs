@@ -53,7 +53,8 @@ pub(crate) async fn import(call: Call, body: Body) -> Result<Response, ApiError>
     let import = Import { store, dry_run, on_conflict };
     let imported = archives::import(&call.stele, &call.caller, import, body).await?;
     let count = |wanted| imported.fates.iter().filter(|(_, fate)| *fate == wanted).count();
-    let data = imported.fates.iter().map(|(path, fate)| FateView { path: path.as_str(), action: fate.as_str() });
+    let data =
+        imported.fates.iter().map(|(path, fate)| FateView { path: path.as_str(), action: fate.as_str() });
     let view = ImportView {
         dry_run,
         created: count(Fate::Create),

@@ -40,7 +40,8 @@ impl Stele {
         for _ in 0..TRIES {
             let tree = self.snapshot(caller, id).await?;
             let after = self.store_get(caller, id).await?;
-            let same = Store { counters: after.counters, changed_at: after.changed_at, ..before.clone() } == after;
+            let same =
+                Store { counters: after.counters, changed_at: after.changed_at, ..before.clone() } == after;
             if same {
                 // What changed the store behind the tree's sequence is not in the export, and neither is its time.
                 let as_of = if after.counters.sequence == tree.sequence { after } else { before };
@@ -108,7 +109,11 @@ impl Stele {
     ///
     /// # Errors
     /// Not an admin, the store is here already, or a cap.
-    pub async fn restore_begin<'a>(&'a self, caller: &Caller, store: Store) -> Result<Restoration<'a>, Error> {
+    pub async fn restore_begin<'a>(
+        &'a self,
+        caller: &Caller,
+        store: Store,
+    ) -> Result<Restoration<'a>, Error> {
         caller.may(Resource::Archive, Action::Create).map_err(Refusal::from)?;
         let limit = self.memories_cap(caller).await?;
         if store.counters.memories > limit {
