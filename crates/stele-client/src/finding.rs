@@ -47,14 +47,20 @@ pub struct Hits {
 pub struct Node {
     pub path: String,
     pub memory_id: String,
+    pub memory_version_id: String,
+    pub content_sha256: String,
     pub content_size_bytes: u64,
+    pub updated_at: String,
 }
 
 /// The text of a memory.
 #[derive(Clone, Debug, Deserialize)]
 #[expect(missing_docs, reason = "docs/openapi.json says what each field is")]
 pub struct Text {
+    pub memory_id: String,
+    pub memory_version_id: String,
     pub path: Option<String>,
+    pub summary: Option<String>,
     pub content: Option<String>,
 }
 
@@ -96,6 +102,7 @@ struct Contents {
 #[derive(Deserialize)]
 struct Remaining {
     memory_ids: Vec<String>,
+    memory_version_ids: Vec<String>,
 }
 
 /// The calls; each fails with the server's refusal, or where there is no server.
@@ -129,17 +136,37 @@ impl Client {
         store: &str,
         memories: Vec<String>,
     ) -> impl Iterator<Item = Result<Vec<Text>, ClientError>> {
+        self.contents(store, memories, "memory_ids", |rest| rest.memory_ids)
+    }
+
+    /// The texts of versions, as [`Self::texts`]; a redacted one and a deletion have none.
+    pub fn version_texts(
+        &self,
+        store: &str,
+        versions: Vec<String>,
+    ) -> impl Iterator<Item = Result<Vec<Text>, ClientError>> {
+        self.contents(store, versions, "memory_version_ids", |rest| rest.memory_version_ids)
+    }
+
+    /// Asks for what `field` of a request names, until nothing that `rest` gives remains.
+    fn contents(
+        &self,
+        store: &str,
+        ids: Vec<String>,
+        field: &'static str,
+        rest_of: fn(Remaining) -> Vec<String>,
+    ) -> impl Iterator<Item = Result<Vec<Text>, ClientError>> {
         let address = format!("/stele/v1/memory_stores/{}/contents", encoded(store));
-        let mut wanted = memories;
+        let mut wanted = ids;
         std::iter::from_fn(move || {
             if wanted.is_empty() {
                 return None;
             }
             let rest = wanted.split_off(wanted.len().min(TEXTS));
-            let body: Value = json!({"memory_ids": wanted});
+            let body: Value = json!({field: wanted});
             match self.post(&address, &body).and_then(|answer| self.typed::<Contents>(answer)) {
                 Ok(found) => {
-                    wanted = found.remaining.memory_ids;
+                    wanted = rest_of(found.remaining);
                     wanted.extend(rest);
                     Some(Ok(found.contents))
                 }

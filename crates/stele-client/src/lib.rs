@@ -3,6 +3,7 @@
 mod address;
 mod error;
 mod finding;
+mod history;
 mod memory_stores;
 mod work;
 
@@ -15,6 +16,7 @@ use ureq::http::Request;
 pub use address::{is_loopback, same_origin};
 pub use error::ClientError;
 pub use finding::{Change, Changes, Hit, Hits, Node, Span, Text};
+pub use history::Recorded;
 pub use memory_stores::{Actor, Entry, Memory, Slug, Store, Update, Version};
 pub use work::{Agent, AgentSession, Environment, SessionFilter, Summary};
 
@@ -24,6 +26,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
 /// How often a call is repeated that the server was too busy for.
 const REPEATS: u32 = 3;
+/// How often a patient client repeats one, after waiting twice as long each time up to [`LONGEST_WAIT`].
+const PATIENT_REPEATS: u32 = 12;
+/// Longest time between two of its attempts.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// The version of the wire that is spoken. spec/anthropic.md 1.1.
+const WIRE: &str = "2026-10-21";
 /// What opens the memory routes. spec/anthropic.md 1.3.
 const MEMORY: &str = "agent-memory-2026-07-22";
 /// What opens the routes of agents, environments and sessions, and lets recorded events in. spec/anthropic.md 17.2.
@@ -34,6 +42,7 @@ pub struct Client {
     agent: ureq::Agent,
     base: String,
     key: String,
+    patient: bool,
 }
 
 /// What a call brought.
@@ -55,7 +64,20 @@ impl Client {
             .max_redirects(0);
         // A proxy of the environment would see the key of this machine, and could not lead back to it anyway.
         let config = if is_loopback(url) { config.proxy(None) } else { config };
-        Self { agent: config.build().into(), base: url.trim_end_matches('/').to_owned(), key: key.into() }
+        let base = url.trim_end_matches('/').to_owned();
+        Self { agent: config.build().into(), base, key: key.into(), patient: false }
+    }
+
+    /// A client for long work with a server that counts requests: what is too much or fails inside it is asked for
+    /// again after the time that the server names, else after a growing one, for some minutes.
+    #[must_use]
+    pub fn patient(self) -> Self {
+        Self { patient: true, ..self }
+    }
+
+    /// The address of the server.
+    pub fn url(&self) -> &str {
+        &self.base
     }
 
     /// Whether the server is on this machine.
@@ -101,10 +123,26 @@ impl Client {
         let mut repeats = 0;
         loop {
             let (result, after) = self.call_once(method, path, body);
-            let Some(after) = after.filter(|_| repeats < REPEATS) else { return result };
+            let Some(wait) = self.wait(&result, after, repeats) else { return result };
             repeats += 1;
-            std::thread::sleep(after.min(Duration::from_secs(5)));
+            std::thread::sleep(wait);
         }
+    }
+
+    /// How long to wait before the next attempt; `None` where there is to be none.
+    fn wait(
+        &self,
+        result: &Result<Answer, ClientError>,
+        after: Option<Duration>,
+        repeats: u32,
+    ) -> Option<Duration> {
+        if !self.patient {
+            return after.filter(|_| repeats < REPEATS).map(|after| after.min(Duration::from_secs(5)));
+        }
+        let status = result.as_ref().err()?.status()?;
+        let passing = matches!(status, 429 | 500 | 502 | 503 | 504 | 529) && repeats < PATIENT_REPEATS;
+        let growing = Duration::from_millis(500) * 2_u32.pow(repeats.min(10));
+        passing.then(|| after.unwrap_or(growing).min(LONGEST_WAIT))
     }
 
     /// The answer; and after what time a repeat may pass, if the server says so.
@@ -121,6 +159,7 @@ impl Client {
             .uri(&url)
             .header("authorization", format!("Bearer {}", self.key))
             .header("anthropic-beta", beta(path))
+            .header("anthropic-version", WIRE)
             .header("content-type", "application/json");
         let text = body.map(Value::to_string).unwrap_or_default();
         let request = match request.body(text) {

@@ -11,6 +11,8 @@ use crate::{Client, ClientError};
 
 /// Most items of a page.
 const PAGE: usize = 100;
+/// Most memories or versions of a page that has their contents.
+const WHOLE: usize = 20;
 /// What is written with percent signs in addresses: all but the unreserved characters of RFC 3986.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
@@ -212,6 +214,11 @@ impl Client {
         self.pages(store_address(store, &query))
     }
 
+    /// Every memory with its content, by path.
+    pub fn memories_whole(&self, store: &str) -> impl Iterator<Item = Result<Memory, ClientError>> {
+        self.pages(store_address(store, &format!("/memories?limit={WHOLE}&view=full")))
+    }
+
     /// The memories and directories directly below `prefix`, by path.
     pub fn children(&self, store: &str, prefix: &str) -> impl Iterator<Item = Result<Entry, ClientError>> {
         let query = format!("/memories?limit={PAGE}&depth=1&path_prefix={}", encoded(prefix));
@@ -263,6 +270,11 @@ impl Client {
     ) -> impl Iterator<Item = Result<Version, ClientError>> {
         let memory = memory.map(|id| format!("&memory_id={}", encoded(id))).unwrap_or_default();
         self.pages(store_address(store, &format!("/memory_versions?limit={PAGE}{memory}")))
+    }
+
+    /// The versions of a store with their contents, newest first.
+    pub fn versions_whole(&self, store: &str) -> impl Iterator<Item = Result<Version, ClientError>> {
+        self.pages(store_address(store, &format!("/memory_versions?limit={WHOLE}&view=full")))
     }
 
     /// A version with its content.

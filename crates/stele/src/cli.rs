@@ -2,6 +2,7 @@
 
 mod admin;
 mod backup;
+mod carry;
 mod find;
 mod memory;
 mod work;
@@ -14,6 +15,7 @@ pub(crate) use admin::{
     ConfigAction, ConfigCheck, CreateKey, Db, Key, Place, RoleName, ServeFlags, Workspace,
 };
 pub(crate) use backup::{Backup, BackupAction, CreateBackup, Installed, RestoreBackup};
+pub(crate) use carry::{Conflict, Copy, Export, Import as CarryIn};
 pub(crate) use find::{Grep, Search, Watch};
 pub(crate) use memory::{
     Address, Diff, Drastic, Edit, List, Log, Memory, Merge, Move, Put, Read, Redact, Remove, Restore, Store,
@@ -61,6 +63,12 @@ pub(crate) enum Command {
     Redact(With<Redact>),
     /// Merge a version that another writer displaced into the present text.
     Merge(With<Merge>),
+    /// Write a store into a directory of Markdown files, or its history into a git repository.
+    Export(With<Export>),
+    /// Take a directory, the history of a git repository, or the memory files of Claude Code or Codex into a store.
+    Import(With<CarryIn>),
+    /// Copy stores between two live servers that speak the Anthropic dialect.
+    Copy(Copy),
     /// Make, list and show agents.
     Agent(Action<Agent>),
     /// Make and list environments, and make keys for their workers.

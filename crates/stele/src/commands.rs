@@ -4,15 +4,15 @@ mod agents;
 mod edit;
 mod editor;
 mod grep;
-mod history;
+pub(crate) mod history;
 mod memories;
 mod put;
-mod resolve;
+pub(crate) mod resolve;
 mod search;
 mod sessions;
 mod stores;
 mod tree;
-mod walk;
+pub(crate) mod walk;
 mod watch;
 
 use crate::cli::{ClientFlags, Command, Memory, Store, With};
@@ -26,7 +26,8 @@ pub(crate) struct Session {
     pub(crate) json: bool,
 }
 
-fn session(flags: &ClientFlags) -> anyhow::Result<Session> {
+/// A session with the server that flags, environment and profiles name.
+pub(crate) fn session(flags: &ClientFlags) -> anyhow::Result<Session> {
     Ok(Session { client: client(flags)?, json: flags.json })
 }
 
@@ -65,6 +66,9 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         | Command::Backup(_)
         | Command::Restore(_)
         | Command::Scrub(_)
+        | Command::Export(_)
+        | Command::Import(_)
+        | Command::Copy(_)
         | Command::Completions { .. }
         | Command::Man { .. } => unreachable!("main runs these itself"),
     }

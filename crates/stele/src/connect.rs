@@ -60,6 +60,30 @@ pub(crate) fn client_at(flags: &ClientFlags, data_dir: &Path) -> anyhow::Result<
     Ok(Client::new(&url, key))
 }
 
+/// Clients of two servers, each with the key in the variable that is named for it; else as for any command. One and
+/// the same key never goes to both without being named.
+pub(crate) fn client_pair(of: [(&str, Option<&str>); 2]) -> anyhow::Result<[Client; 2]> {
+    let [(one, one_key), (other, other_key)] = of;
+    let both = one_key.is_none() && other_key.is_none() && process_env("STELE_API_KEY").is_some();
+    if both && !same_origin(one, other) {
+        let message = "which server is STELE_API_KEY for? Name the variable with each key: --from-key-env, --to-key-env";
+        return Err(fail(Class::Usage, message));
+    }
+    let client = |url: &str, key: Option<&str>| {
+        let env = |name: &str| match key {
+            Some(own) if name == "STELE_API_KEY" => process_env(own),
+            _ => process_env(name),
+        };
+        if let Some(name) = key.filter(|name| process_env(name).is_none()) {
+            return Err(fail(Class::Usage, format!("there is no key in the environment variable {name}")));
+        }
+        let flags = ClientFlags { url: Some(url.to_owned()), profile: None, json: false };
+        let (url, key) = server(&flags, &env)?;
+        Ok(Client::new(&url, key))
+    };
+    Ok([client(one, one_key)?, client(other, other_key)?])
+}
+
 fn server(flags: &ClientFlags, env: Env<'_>) -> anyhow::Result<(String, String)> {
     let named = flags.profile.clone().or_else(|| env("STELE_PROFILE"));
     let profile = match named {
@@ -89,15 +113,15 @@ fn server(flags: &ClientFlags, env: Env<'_>) -> anyhow::Result<(String, String)>
                 );
                 Err(fail(Class::Usage, message))
             }
-            _ => Ok(Some(Key { text, source: "the profile's key" })),
+            _ => Ok(Some(Key { text, source: "the profile's key".into() })),
         }
     };
-    let of_env = || env("STELE_API_KEY").map(|text| Key { text, source: "STELE_API_KEY" });
+    let of_env = || env("STELE_API_KEY").map(|text| Key { text, source: "STELE_API_KEY".into() });
     let key = match if explicit { of_profile()? } else { None }.or_else(of_env) {
         Some(key) => key,
         None => match of_profile()? {
             Some(key) => key,
-            None => Key { text: local_key(&url, env)?, source: "the admin key in the data directory" },
+            None => Key { text: local_key(&url, env)?, source: "the admin key in the data directory".into() },
         },
     };
     Ok((url, key.checked()?))
@@ -106,7 +130,7 @@ fn server(flags: &ClientFlags, env: Env<'_>) -> anyhow::Result<(String, String)>
 /// A key, and what to call it where it is wrong.
 struct Key {
     text: String,
-    source: &'static str,
+    source: String,
 }
 
 impl Key {
@@ -114,7 +138,7 @@ impl Key {
     fn checked(&self) -> anyhow::Result<String> {
         let key = self.text.trim();
         if key.is_empty() || !key.chars().all(|c| c.is_ascii_graphic()) {
-            let source = self.source;
+            let source = &self.source;
             let message = format!("{source} is no key: it must be one word of printable ASCII characters");
             return Err(fail(Class::Usage, message));
         }

@@ -1,6 +1,6 @@
 //! Ids in the two spellings of one 128-bit number: `memstore_01...` of the Anthropic dialect, and UUID.
 
-use stele_core::id::{KeyId, StoreId};
+use stele_core::id::{KeyId, SessionId, StoreId, VersionId};
 use stele_http::request::{base58, from_base58};
 
 fn token(text: &str, prefix: &str) -> Option<[u8; 16]> {
@@ -29,6 +29,16 @@ pub(crate) fn store_token(uuid: &str) -> Option<String> {
 /// A store's id, given as the Anthropic dialect spells it, as a UUID.
 pub(crate) fn store_uuid(text: &str) -> Option<String> {
     Some(StoreId::from_bytes(token(text, "memstore_01")?).to_string())
+}
+
+/// A version's id, given as the Anthropic dialect spells it, as a UUID.
+pub(crate) fn version_uuid(text: &str) -> Option<String> {
+    Some(VersionId::from_bytes(token(text, "memver_01")?).to_string())
+}
+
+/// A session's id, given as a UUID, as the Anthropic dialect spells it.
+pub(crate) fn session_token(uuid: &str) -> Option<String> {
+    Some(format!("sesn_01{}", base58(*SessionId::parse(&uuid.to_ascii_lowercase())?.as_bytes())))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod admin;
 mod backend;
 mod backup;
+mod carry;
 mod check;
 mod cli;
 mod commands;
@@ -46,6 +47,9 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Backup(given) => backup::run(given)?,
         Command::Restore(args) => backup::restore(args)?,
         Command::Scrub(place) => database::scrub(place)?,
+        Command::Export(given) => carry::export(given)?,
+        Command::Import(given) => carry::import(given)?,
+        Command::Copy(args) => carry::copy(&args)?,
         Command::Completions { shell } => generate::completions(shell)?,
         Command::Man { dir } => generate::man(&dir)?,
         command => commands::run(command)?,

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use crate::config::process_env;
@@ -143,6 +144,14 @@ pub(crate) fn print_table<const N: usize>(header: [&str; N], rows: &[[String; N]
 pub(crate) fn colours() -> bool {
     let plain = process_env("NO_COLOR").is_some() || process_env("TERM").as_deref() == Some("dumb");
     io::stdout().is_terminal() && !plain
+}
+
+/// A bar on standard error for work of so many steps; none where nobody watches.
+pub(crate) fn progress(length: u64) -> ProgressBar {
+    let target =
+        if io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {eta}").expect("the template is sound");
+    ProgressBar::with_draw_target(Some(length), target).with_style(style)
 }
 
 /// So many things, in words.

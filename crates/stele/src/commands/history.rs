@@ -60,10 +60,10 @@ fn author(version: &Version) -> String {
 }
 
 /// A text as one side of a diff: its name and what it holds.
-struct Side {
-    name: String,
-    path: String,
-    text: String,
+pub(crate) struct Side {
+    pub(crate) name: String,
+    pub(crate) path: String,
+    pub(crate) text: String,
 }
 
 fn side(session: &Session, store: &Store, version: &Version) -> anyhow::Result<Side> {
@@ -113,7 +113,8 @@ fn unified(old: &Side, new: &Side) -> String {
     diff.unified_diff().header(&name(old), &name(new)).to_string()
 }
 
-fn print_diff(old: &Side, new: &Side, coloured: bool) -> anyhow::Result<()> {
+/// Prints how one text became another, as a unified diff.
+pub(crate) fn print_diff(old: &Side, new: &Side, coloured: bool) -> anyhow::Result<()> {
     if old.path != new.path {
         print(&format!("renamed {} -> {}", cell(&old.path), cell(&new.path)))?;
     }

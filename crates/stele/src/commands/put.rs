@@ -2,9 +2,7 @@
 //! run, or one after a break, does only what is left to do.
 
 use std::collections::HashMap;
-use std::io::IsTerminal;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use stele_client::{Client, ClientError, Memory, Store, Update};
 
@@ -12,7 +10,7 @@ use super::walk::{Found, Walk, text};
 use super::{Session, resolve};
 use crate::cli::Put;
 use crate::failure::{Class, class, fail};
-use crate::output::{Report, cell, complain, count};
+use crate::output::{Report, cell, complain, count, progress};
 
 /// What becomes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +110,7 @@ fn carry_out<'p>(
     dry_run: bool,
     report: &mut Report,
 ) -> anyhow::Result<HashMap<&'p str, (Class, String)>> {
-    let bar = progress(plan.len());
+    let bar = progress(plan.len() as u64);
     let mut failures = HashMap::new();
     for (found, there) in plan {
         let step = step_for(found, *there);
@@ -159,14 +157,4 @@ fn send(
     };
     sent?;
     Ok(())
-}
-
-fn progress(length: usize) -> ProgressBar {
-    let target = if std::io::stderr().is_terminal() {
-        ProgressDrawTarget::stderr()
-    } else {
-        ProgressDrawTarget::hidden()
-    };
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {eta}").expect("the template is sound");
-    ProgressBar::with_draw_target(Some(length as u64), target).with_style(style)
 }

@@ -1,0 +1,56 @@
+//! What a store holds now, as the routes for mirrors tell it.
+
+use std::collections::BTreeMap;
+
+use stele_client::{Client, Node, Store, Text};
+
+use crate::failure::{Class, fail};
+use crate::ids::store_uuid;
+
+/// A memory that is there.
+#[derive(Clone, Debug)]
+pub(super) struct Present {
+    /// As a UUID.
+    pub(super) memory: String,
+    pub(super) sha256: String,
+    pub(super) summary: String,
+}
+
+/// The id of a store as Stele's own routes take it.
+pub(super) fn uuid(store: &Store) -> anyhow::Result<String> {
+    store_uuid(&store.id).ok_or_else(|| {
+        let message = format!("{} is no id of a Stele: other servers are reached by `stele copy`", store.id);
+        fail(Class::Refused, message)
+    })
+}
+
+/// The memories below `prefix` by path, with their summaries.
+pub(super) fn present(
+    client: &Client,
+    store: &Store,
+    prefix: &str,
+) -> anyhow::Result<BTreeMap<String, Present>> {
+    let id = uuid(store)?;
+    let mut summaries: BTreeMap<String, String> =
+        client.summaries(&id)?.into_iter().map(|one| (one.path, one.summary)).collect();
+    let nodes = client.tree(&id)?.into_iter().filter(|node| node.path.starts_with(prefix));
+    let present = nodes.map(|node| {
+        let summary = summaries.remove(&node.path).unwrap_or_default();
+        let Node { path, memory_id, content_sha256, .. } = node;
+        (path, Present { memory: memory_id, sha256: content_sha256, summary })
+    });
+    Ok(present.collect())
+}
+
+/// The texts of memories by their ids, each once.
+pub(super) fn texts(
+    client: &Client,
+    store: &Store,
+    memories: Vec<String>,
+) -> anyhow::Result<BTreeMap<String, Text>> {
+    let mut found = BTreeMap::new();
+    for batch in client.texts(&uuid(store)?, memories) {
+        found.extend(batch?.into_iter().map(|text| (text.memory_id.clone(), text)));
+    }
+    Ok(found)
+}
