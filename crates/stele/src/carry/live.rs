@@ -198,8 +198,12 @@ impl Between<'_> {
 fn chosen(stores: &[Store], named: &[String]) -> anyhow::Result<Vec<Store>> {
     let mut chosen: Vec<Store> = Vec::new();
     for wanted in named {
-        let found: Vec<&Store> =
+        let mut found: Vec<&Store> =
             stores.iter().filter(|store| store.id == *wanted || store.name == *wanted).collect();
+        // A copy within one server has the name of what it is of.
+        if found.len() > 1 {
+            found.retain(|store| !store.metadata.contains_key(COPIED_FROM));
+        }
         match found.as_slice() {
             [] => return Err(fail(Class::NotFound, format!("there is no store {wanted:?} to copy"))),
             [one] if chosen.iter().any(|other| other.id == one.id) => {}
