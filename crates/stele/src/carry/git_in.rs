@@ -89,7 +89,7 @@ pub(super) fn import(session: &Session, args: &CarryIn) -> anyhow::Result<()> {
         let about = About::read(&mut objects, &step.commit)?;
         let parts = cut(&step.changes);
         let skip = if number == 0 { skip_parts } else { 0 };
-        if args.dry_run {
+        if args.dry_run && !session.json {
             bar.suspend(|| {
                 let changes = count(step.changes.len(), "change", "changes");
                 report.line(&format!(
@@ -98,7 +98,8 @@ pub(super) fn import(session: &Session, args: &CarryIn) -> anyhow::Result<()> {
                     cell(about.subject())
                 ));
             });
-        } else {
+        }
+        if !args.dry_run {
             for (part, changes) in parts.iter().enumerate().skip(skip) {
                 let of = (parts.len() > 1).then_some((part + 1, parts.len()));
                 let reason = about.reason(&step.commit, of);
