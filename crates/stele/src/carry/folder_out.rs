@@ -80,7 +80,7 @@ pub(super) fn export(session: &Session, args: &Export) -> anyhow::Result<()> {
         }
         false => (None, args.dir.join(PARTIAL)),
     };
-    fs::create_dir_all(&stage).with_context(|| format!("cannot make {}", stage.display()))?;
+    let _claim = claim(&stage)?;
     let done = write_all(session, &store, args, &prefix, (&nodes, &unfit), &stage);
     if away.is_none() {
         let gone = fs::remove_dir_all(&stage).with_context(|| format!("cannot remove {}", stage.display()));
@@ -92,14 +92,7 @@ pub(super) fn export(session: &Session, args: &Export) -> anyhow::Result<()> {
 /// The directory, which may be new; one that a link leads to is where the person wants it.
 fn prepare(dir: &Path, dry_run: bool) -> anyhow::Result<()> {
     match fs::metadata(dir) {
-        Ok(about) if about.is_dir() => {
-            // What an earlier export left when it was broken off.
-            let stage = dir.join(PARTIAL);
-            if !dry_run && fs::symlink_metadata(&stage).is_ok_and(|about| about.is_dir()) {
-                fs::remove_dir_all(&stage).with_context(|| format!("cannot remove {}", stage.display()))?;
-            }
-            Ok(())
-        }
+        Ok(about) if about.is_dir() => Ok(()),
         Ok(_) => Err(fail(Class::Refused, format!("{} is not a directory", dir.display()))),
         Err(error) if error.kind() == ErrorKind::NotFound && dry_run => Ok(()),
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -107,6 +100,26 @@ fn prepare(dir: &Path, dry_run: bool) -> anyhow::Result<()> {
         }
         Err(error) => Err(error).with_context(|| format!("cannot look at {}", dir.display())),
     }
+}
+
+/// Takes the place for what is not done yet, and empties it of what an export left that was broken off.
+fn claim(stage: &Path) -> anyhow::Result<fs::File> {
+    let context = || format!("cannot prepare {}", stage.display());
+    match fs::symlink_metadata(stage) {
+        Ok(about) if !about.is_dir() => {
+            return Err(fail(Class::Refused, format!("{} is in the way: remove it", stage.display())));
+        }
+        _ => fs::create_dir_all(stage).with_context(context)?,
+    }
+    let claim = fs::File::open(stage).with_context(context)?;
+    if let Err(fs::TryLockError::WouldBlock) = claim.try_lock() {
+        let message = format!("another export is writing here, by way of {}", stage.display());
+        return Err(fail(Class::Conflict, message));
+    }
+    for entry in fs::read_dir(stage).with_context(context)? {
+        fs::remove_file(entry.with_context(context)?.path()).with_context(context)?;
+    }
+    Ok(claim)
 }
 
 /// The memories below `prefix` by the name that each has as a file, and those that cannot be one.

@@ -105,7 +105,8 @@ impl Git {
     /// The repository at `dir`; `None` where there is none. Repositories around it do not count.
     pub(super) fn open(dir: &Path) -> anyhow::Result<Option<Self>> {
         let Ok(dir) = dir.canonicalize() else { return Ok(None) };
-        if !dir.join(".git").exists() && !(dir.join("HEAD").exists() && dir.join("objects").exists()) {
+        let bare_one = dir.join("HEAD").exists() && dir.join("objects").exists();
+        if !(bare_one || dir.join(".git").exists()) {
             return Ok(None);
         }
         let look = |args: &[&str], what: &str| {
