@@ -5,6 +5,7 @@ mod error;
 mod finding;
 mod history;
 mod memory_stores;
+mod mirror;
 mod work;
 
 use std::time::Duration;
@@ -18,6 +19,7 @@ pub use error::ClientError;
 pub use finding::{Change, Changes, Hit, Hits, Node, Span, Text};
 pub use history::Recorded;
 pub use memory_stores::{Actor, Entry, Memory, Slug, Store, Update, Version};
+pub use mirror::{Applied, Edit, Failure, RemainingVersions, Snapshot, Told, TreeNode, VersionText, VersionTexts};
 pub use work::{Agent, AgentSession, Environment, SessionFilter, Summary};
 
 /// Longest time for one call.

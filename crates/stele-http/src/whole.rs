@@ -68,13 +68,15 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     ]
 }
 
-/// A store's tree, by path. `sequence` and `epoch` are where its changes go on.
+/// A store's tree, by path. `sequence` and `epoch` are where its changes go on; `max_memories` is the cap that counts for
+/// the store now.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Snapshot")]
 struct SnapshotView {
     memory_store_id: String,
     sequence: u64,
     epoch: String,
+    max_memories: u64,
     memories: Vec<NodeView>,
 }
 
@@ -118,6 +120,7 @@ async fn snapshot(Call { stele, caller }: Call, Path(id): Path<String>) -> Answe
         memory_store_id: store.to_string(),
         sequence,
         epoch: stele.installation().epoch.to_string(),
+        max_memories: stele.memories_cap(&caller).await?,
         memories: Vec::new(),
     };
     let mut opening = serde_json::to_vec(&head).expect("a view is always JSON");

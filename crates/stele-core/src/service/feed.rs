@@ -127,6 +127,16 @@ impl Stele {
         Ok(found.ok_or(Refusal::StoreNotFound(store))?)
     }
 
+    /// How many memories a store of the caller's workspace may hold.
+    ///
+    /// # Errors
+    /// The storage's.
+    pub async fn memories_cap(&self, caller: &Caller) -> Result<u64, Error> {
+        let workspaces = self.storage.workspace_list().await?;
+        let own = workspaces.into_iter().find(|workspace| workspace.id == caller.workspace);
+        Ok(own.and_then(|own| own.max_memories_per_store).unwrap_or(self.limits.memories_per_store))
+    }
+
     /// The texts of memories and versions, `None` for what is not there: those of the first of `wanted`, at least of
     /// one, as many as an answer has room for.
     ///
