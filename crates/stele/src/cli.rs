@@ -5,6 +5,7 @@ mod backup;
 mod carry;
 mod find;
 mod memory;
+mod mount;
 mod work;
 
 use std::path::PathBuf;
@@ -21,7 +22,8 @@ pub(crate) use memory::{
     Address, Diff, Drastic, Edit, List, Log, Memory, Merge, Move, Put, Read, Redact, Remove, Restore, Store,
     Tree, When, Write,
 };
-pub(crate) use work::{Agent, Environment, Import, Made, Moment, Program, RecordedSession};
+pub(crate) use mount::{Directories, SyncFolder};
+pub(crate) use work::{Agent, Attach, Environment, Import, Made, Moment, Program, RecordedSession};
 
 /// A self-hosted memory server for AI agents.
 #[derive(Debug, Parser)]
@@ -69,6 +71,8 @@ pub(crate) enum Command {
     Import(With<CarryIn>),
     /// Copy stores between two live servers that speak the Anthropic dialect.
     Copy(Copy),
+    /// Keep a folder and a store the same, where a mount is not possible.
+    Sync(With<SyncFolder>),
     /// Make, list and show agents.
     Agent(Action<Agent>),
     /// Make and list environments, and make keys for their workers.

@@ -11,6 +11,7 @@ pub(crate) mod resolve;
 mod search;
 mod sessions;
 mod stores;
+mod sync;
 mod tree;
 pub(crate) mod walk;
 mod watch;
@@ -57,6 +58,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Log(given) => with(given, history::log),
         Command::Diff(given) => with(given, history::diff),
         Command::Redact(given) => with(given, history::redact),
+        Command::Sync(given) => sync::sync(&given.client, &given.args),
         Command::Merge(given) => with(given, edit::merge_displaced),
         Command::Serve(_)
         | Command::Key(_)

@@ -52,6 +52,11 @@ pub(crate) fn client(flags: &ClientFlags) -> anyhow::Result<Client> {
     Ok(Client::new(&url, key))
 }
 
+/// The address of the server and the key for it, as flags, environment and profiles say.
+pub(crate) fn address_and_key(flags: &ClientFlags) -> anyhow::Result<(String, String)> {
+    server(flags, &process_env)
+}
+
 /// A client of the server that runs on this data directory: with the admin key there, unless another is given.
 pub(crate) fn client_at(flags: &ClientFlags, data_dir: &Path) -> anyhow::Result<Client> {
     let data_dir = data_dir.to_str().map(str::to_owned);

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use stele_client::ClientError;
+use stele_sync::SyncError;
 use store_sqlite::OpenError;
 
 /// The class of a failure.
@@ -53,6 +54,10 @@ pub(crate) fn class(error: &anyhow::Error) -> Class {
         }
         if let Some(error) = cause.downcast_ref::<OpenError>() {
             return Some(open_class(error));
+        }
+        // Errors that pass a client's on are transparent: their cause is the client's own cause.
+        if let Some(SyncError::Client(error)) = cause.downcast_ref::<SyncError>() {
+            return Some(client_class(error));
         }
         cause.downcast_ref::<ClientError>().map(client_class)
     };

@@ -36,9 +36,17 @@ pub(crate) fn version_uuid(text: &str) -> Option<String> {
     Some(VersionId::from_bytes(token(text, "memver_01")?).to_string())
 }
 
-/// A session's id, given as a UUID, as the Anthropic dialect spells it.
-pub(crate) fn session_token(uuid: &str) -> Option<String> {
-    Some(format!("sesn_01{}", base58(*SessionId::parse(&uuid.to_ascii_lowercase())?.as_bytes())))
+/// A session's id, given in either spelling, as a UUID.
+pub(crate) fn session_uuid(text: &str) -> Option<String> {
+    let id = token(text, "sesn_01")
+        .map(SessionId::from_bytes)
+        .or_else(|| SessionId::parse(&text.to_ascii_lowercase()))?;
+    Some(id.to_string())
+}
+
+/// A session's id, given in either spelling, as the Anthropic dialect spells it.
+pub(crate) fn session_token(text: &str) -> Option<String> {
+    Some(format!("sesn_01{}", base58(*SessionId::parse(&session_uuid(text)?)?.as_bytes())))
 }
 
 #[cfg(test)]

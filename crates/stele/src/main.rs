@@ -1,6 +1,7 @@
 //! `stele`: the one binary. Only here are flags, environment and files of configuration read.
 
 mod admin;
+mod attached;
 mod backend;
 mod backup;
 mod carry;
@@ -21,6 +22,7 @@ mod output;
 mod prompt;
 mod reference;
 mod serve;
+mod signals;
 mod transcript;
 mod workers;
 
