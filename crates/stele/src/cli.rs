@@ -22,7 +22,7 @@ pub(crate) use memory::{
     Address, Diff, Drastic, Edit, List, Log, Memory, Merge, Move, Put, Read, Redact, Remove, Restore, Store,
     Tree, When, Write,
 };
-pub(crate) use mount::{Directories, SyncFolder};
+pub(crate) use mount::{Directories, MountAction, MountStores, Scratch, SyncFolder};
 pub(crate) use work::{Agent, Attach, Environment, Import, Made, Moment, Program, RecordedSession};
 
 /// A self-hosted memory server for AI agents.
@@ -71,6 +71,9 @@ pub(crate) enum Command {
     Import(With<CarryIn>),
     /// Copy stores between two live servers that speak the Anthropic dialect.
     Copy(Copy),
+    /// Make stores directories, through FUSE.
+    #[cfg(target_os = "linux")]
+    Mount(With<MountStores>),
     /// Keep a folder and a store the same, where a mount is not possible.
     Sync(With<SyncFolder>),
     /// Make, list and show agents.

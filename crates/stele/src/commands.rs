@@ -60,6 +60,8 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Redact(given) => with(given, history::redact),
         Command::Sync(given) => sync::sync(&given.client, &given.args),
         Command::Merge(given) => with(given, edit::merge_displaced),
+        #[cfg(target_os = "linux")]
+        Command::Mount(_) => unreachable!("main runs it itself"),
         Command::Serve(_)
         | Command::Key(_)
         | Command::Workspace(_)

@@ -9,8 +9,8 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-const OWN: [&str; 6] =
-    ["stele", "stele_core", "stele_http", "store_postgres", "store_sqlite", "wire_anthropic"];
+const OWN: [&str; 7] =
+    ["stele", "stele_core", "stele_http", "stele_mount", "store_postgres", "store_sqlite", "wire_anthropic"];
 
 /// Starts logging at `level`. Lines are written by a thread of their own until the guard is dropped; one that the
 /// terminal or pipe does not take in time is left out rather than holding up the server.

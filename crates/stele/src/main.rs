@@ -18,6 +18,8 @@ mod first_start;
 mod generate;
 mod ids;
 mod log;
+#[cfg(target_os = "linux")]
+mod mount;
 mod output;
 mod prompt;
 mod reference;
@@ -52,6 +54,8 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Export(given) => carry::export(given)?,
         Command::Import(given) => carry::import(given)?,
         Command::Copy(args) => carry::copy(&args)?,
+        #[cfg(target_os = "linux")]
+        Command::Mount(given) => mount::run(&given.client, given.args)?,
         Command::Completions { shell } => generate::completions(shell)?,
         Command::Man { dir } => generate::man(&dir)?,
         command => commands::run(command)?,

@@ -16,6 +16,9 @@ use crate::signals;
 const PASSES: usize = 3;
 
 pub(crate) fn sync(flags: &ClientFlags, args: &SyncFolder) -> anyhow::Result<()> {
+    if args.directories.session.is_none() && args.directories.store.is_empty() {
+        return Err(fail(Class::Usage, "name what to sync: --session SESSION DIR, or --store STORE DIR"));
+    }
     let found = Attachments::find(flags, &args.directories)?;
     let client = Arc::new(found.client());
     let mut folders = Vec::new();
