@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The end-to-end tests: the official SDKs, unmodified, against the built binary.
+# The end-to-end tests: the official SDKs, unmodified, and real mounts, against the built binary.
 #
 #   e2e/run.sh [arguments for pytest]
 #
@@ -77,10 +77,10 @@ run_typescript() {
   return "$status"
 }
 
-# The folders of Python tests: both dialects, unless an argument names a file that only one of them has.
+# The folders of Python tests: both dialects and the mount, unless an argument names a file that only some of them have.
 python_folders() {
   local folder argument
-  for folder in anthropic recursion; do
+  for folder in anthropic recursion mount; do
     for argument in "$@"; do
       case $argument in test_*) [ -e "$here/$folder/${argument%%::*}" ] || continue 2 ;; esac
     done

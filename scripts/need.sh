@@ -15,6 +15,9 @@ if [ "${1:-serve}" = test ]; then
     need node nodejs
     need npm npm
     need strace strace
+    # Real mounts, and the sandboxes that they show up in.
+    need fusermount3 fuse3
+    need bwrap bubblewrap
     # The tests start a PostgreSQL of their own.
     ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || need initdb postgresql
 fi

@@ -42,9 +42,10 @@ impl Attachments {
     /// # Errors
     /// No such session or store, or no credential that opens it.
     pub(crate) fn find(flags: &ClientFlags, named: &Directories) -> anyhow::Result<Self> {
+        let session = named.session.as_deref().map(session_ids).transpose()?;
         let (url, key) = address_and_key(flags)?;
-        match &named.session {
-            Some(session) => of_session(url, key, session),
+        match session {
+            Some((id, uuid)) => of_session(url, key, &id, &uuid),
             None => of_stores(url, key, &named.store),
         }
     }
@@ -55,12 +56,15 @@ impl Attachments {
     }
 }
 
-fn of_session(url: String, key: String, named: &str) -> anyhow::Result<Attachments> {
-    let (Some(id), Some(uuid)) = (session_token(named), session_uuid(named)) else {
-        return Err(fail(Class::Usage, format!("{named:?} is not the id of a session, as in sesn_01...")));
-    };
-    let credential = if key.starts_with(TOKEN) { key } else { token(&Client::new(&url, key), &uuid)? };
-    let session = Client::new(&url, credential.as_str()).session(&id)?;
+/// A session's id in both spellings.
+fn session_ids(named: &str) -> anyhow::Result<(String, String)> {
+    let ids = session_token(named).zip(session_uuid(named));
+    ids.ok_or_else(|| fail(Class::Usage, format!("{named:?} is not the id of a session, as in sesn_01...")))
+}
+
+fn of_session(url: String, key: String, id: &str, uuid: &str) -> anyhow::Result<Attachments> {
+    let credential = if key.starts_with(TOKEN) { key } else { token(&Client::new(&url, key), uuid)? };
+    let session = Client::new(&url, credential.as_str()).session(id)?;
     let of_store = |resource: &&Value| resource.get("type").and_then(Value::as_str) == Some("memory_store");
     let stores: Vec<Attached> = session
         .resources

@@ -92,7 +92,11 @@ pub(super) fn check(as_json: bool) -> anyhow::Result<()> {
         for finding in &findings {
             print(&line(finding))?;
         }
-        print(if works { "This machine can mount stores." } else { "This machine cannot mount stores as it is." })?;
+        print(if works {
+            "This machine can mount stores."
+        } else {
+            "This machine cannot mount stores as it is."
+        })?;
     }
     if works { Ok(()) } else { Err(fail(Class::Other, "something that is needed is missing")) }
 }
@@ -152,5 +156,9 @@ fn mount_by_helper(dir: &Path) -> Result<OwnedFd, String> {
     helper.args(["-o", "rw,nosuid,nodev,fsname=stele-check", "--"]).arg(dir).stdin(Stdio::null());
     let done = helper.env("_FUSE_COMMFD", theirs.as_raw_fd().to_string()).output();
     let done = done.map_err(|error| format!("{HELPER}: {error}"))?;
-    if done.status.success() { Ok(ours.into()) } else { Err(String::from_utf8_lossy(&done.stderr).trim().to_owned()) }
+    if done.status.success() {
+        Ok(ours.into())
+    } else {
+        Err(String::from_utf8_lossy(&done.stderr).trim().to_owned())
+    }
 }

@@ -20,8 +20,8 @@ use stele_mount::Status;
 
 use super::launch::plain;
 use super::setup::Setup;
-use super::table;
-use super::worker::Stop;
+use super::worker::{Stop, Waiting};
+use super::{place, table};
 use crate::config::process_env;
 use crate::failure::{Class, fail};
 use crate::output::{complain, count, print, print_json, print_table, say};
@@ -45,7 +45,8 @@ struct Card {
 fn runtime_dir() -> anyhow::Result<PathBuf> {
     let uid = rustix::process::geteuid();
     let own = process_env("XDG_RUNTIME_DIR").map(|dir| Path::new(&dir).join("stele"));
-    let own = own.filter(|dir| dir.as_os_str().len() + 30 < LONGEST && dir.parent().is_some_and(Path::is_dir));
+    let own =
+        own.filter(|dir| dir.as_os_str().len() + 30 < LONGEST && dir.parent().is_some_and(Path::is_dir));
     let run = Some(PathBuf::from("/run/stele")).filter(|_| uid.is_root() && Path::new("/run").is_dir());
     let dir = own.or(run).unwrap_or_else(|| PathBuf::from(format!("/tmp/stele-{}", uid.as_raw())));
     match DirBuilder::new().mode(0o700).create(&dir) {
@@ -124,17 +125,20 @@ fn answer(
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut line = String::new();
     BufReader::new(&stream).read_line(&mut line)?;
+    // Dropped when the answer is out.
+    let (_told, told) = channel::<()>();
     let said = match line.trim() {
-        "status" => json!({"dir": card.dir, "pid": card.pid, "supervisor_pid": card.supervisor, "url": url, "stores": statuses()}),
+        "status" => {
+            json!({"dir": card.dir, "pid": card.pid, "supervisor_pid": card.supervisor, "url": url, "stores": statuses()})
+        }
         "stop" => {
-            let (sender, ended) = channel();
-            wishes.send(Some(sender))?;
-            // The other wishes need no answers of their own: the process ends.
+            let (left, ended) = channel();
+            wishes.send(Some(Waiting { left, told })).map_err(|_| anyhow::anyhow!("the mount is ending"))?;
             json!({"uncommitted": ended.recv().unwrap_or(0)})
         }
         _ => json!({"error": "say status or stop"}),
     };
-    writeln!(stream, "{said}")?;
+    stream.write_all(format!("{said}\n").as_bytes())?;
     Ok(())
 }
 
@@ -186,7 +190,8 @@ fn cards() -> anyhow::Result<Vec<Card>> {
     for entry in std::fs::read_dir(runtime_dir()?)? {
         let path = entry?.path();
         if path.extension().is_some_and(|ending| ending == "json") {
-            let card = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Card>(&bytes).ok());
+            let card =
+                std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Card>(&bytes).ok());
             cards.extend(card);
         }
     }
@@ -225,7 +230,10 @@ pub(super) fn status(dir: Option<&Path>, as_json: bool) -> anyhow::Result<()> {
     if as_json {
         return print_json(&json!({"data": found}));
     }
-    print_table(["DIR", "STORE", "ACCESS", "SERVER", "SEQUENCE", "MEMORIES", "UNCOMMITTED", "CACHE HITS"], &rows)
+    print_table(
+        ["DIR", "STORE", "ACCESS", "SERVER", "SEQUENCE", "MEMORIES", "UNCOMMITTED", "CACHE HITS"],
+        &rows,
+    )
 }
 
 fn row(store: &Value) -> [String; 8] {
@@ -239,9 +247,19 @@ fn row(store: &Value) -> [String; 8] {
         (None, Some(true)) => "reachable".into(),
         _ => "out of reach".into(),
     };
-    let (hits, misses) = (store["cache_hits"].as_u64().unwrap_or(0), store["cache_misses"].as_u64().unwrap_or(0));
+    let (hits, misses) =
+        (store["cache_hits"].as_u64().unwrap_or(0), store["cache_misses"].as_u64().unwrap_or(0));
     let hits = format!("{hits} of {}", hits + misses);
-    [text("dir"), text("name"), text("access"), server, text("last_sequence"), text("memories"), text("dirty_files"), hits]
+    [
+        text("dir"),
+        text("name"),
+        text("access"),
+        server,
+        text("last_sequence"),
+        text("memories"),
+        text("dirty_files"),
+        hits,
+    ]
 }
 
 /// `stele mount stop`.
@@ -254,7 +272,9 @@ pub(super) fn stop(dir: &Path) -> anyhow::Result<()> {
         Err(error) if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound) => {
             return stop_dead(&card);
         }
-        Err(error) => return Err(error).with_context(|| format!("the mount at {} does not end", card.dir.display())),
+        Err(error) => {
+            return Err(error).with_context(|| format!("the mount at {} does not end", card.dir.display()));
+        }
     };
     // The last thing that its processes do is to remove the card.
     let (end, place) = (Instant::now() + PATIENCE, file(&card.dir, "json")?);
@@ -263,7 +283,10 @@ pub(super) fn stop(dir: &Path) -> anyhow::Result<()> {
     }
     if uncommitted > 0 {
         let files = count(usize::try_from(uncommitted).unwrap_or(usize::MAX), "file", "files");
-        return Err(fail(Class::Unavailable, format!("unmounted; changes of {files} could not be committed and are lost")));
+        return Err(fail(
+            Class::Unavailable,
+            format!("unmounted; changes of {files} could not be committed and are lost"),
+        ));
     }
     print(&format!("unmounted {}", card.dir.display()))
 }
@@ -273,7 +296,7 @@ fn stop_dead(card: &Card) -> anyhow::Result<()> {
     for point in &card.points {
         table::clear(point)?;
     }
-    if !card.points.contains(&card.dir) && table::at(&card.dir)?.last().is_some_and(|it| it.source == "stele") {
+    if place::is_ours(&card.dir)? {
         table::take_away(&card.dir)?;
     }
     forget(&card.dir);

@@ -32,7 +32,8 @@ pub(super) fn launch(flags: &ClientFlags, args: &MountStores) -> anyhow::Result<
         return Err(fail(Class::Other, message));
     }
     if control::is_served(&setup.dir) {
-        let message = format!("{0} is mounted already: `stele mount stop {0}` takes it away", setup.dir.display());
+        let message =
+            format!("{0} is mounted already: `stele mount stop {0}` takes it away", setup.dir.display());
         return Err(fail(Class::Conflict, message));
     }
     let supervised = if args.daemon { !args.no_supervise } else { args.supervise };
@@ -45,7 +46,12 @@ fn setup(flags: &ClientFlags, args: &MountStores) -> anyhow::Result<Setup> {
     let dir = match &args.dir {
         Some(dir) => dir.clone(),
         None if args.directories.session.is_some() => SESSION_DIR.into(),
-        None => return Err(fail(Class::Usage, "name the directory to mount at, as in `stele mount --store notes DIR`")),
+        None => {
+            return Err(fail(
+                Class::Usage,
+                "name the directory to mount at, as in `stele mount --store notes DIR`",
+            ));
+        }
     };
     let dir = plain(&dir)?;
     let found = Attachments::find(flags, &args.directories)?;
@@ -70,6 +76,7 @@ fn setup(flags: &ClientFlags, args: &MountStores) -> anyhow::Result<Setup> {
         allow_other: args.allow_other || uid != own_uid,
         daemon: args.daemon,
         supervisor: None,
+        made: Vec::new(),
         again: false,
     })
 }
@@ -122,4 +129,3 @@ fn start(program: &Path, role: &str, setup: &Setup) -> anyhow::Result<()> {
     let code = child.wait()?.code().unwrap_or(1);
     std::process::exit(code)
 }
-

@@ -66,6 +66,28 @@ impl Place {
         made.map(|()| place)
     }
 
+    /// The place that a supervisor prepared which is gone now.
+    pub(super) fn inherit(setup: &Setup) -> Self {
+        let tmpfs = || is_ours(&setup.dir).unwrap_or(false);
+        let parent = match setup.parent {
+            None => Parent::None,
+            Some(_) if tmpfs() => Parent::Tmpfs,
+            Some(_) => Parent::Folder,
+        };
+        Self {
+            dir: setup.dir.clone(),
+            points: setup.stores.iter().map(|store| store.dir.clone()).collect(),
+            made: setup.made.clone(),
+            parent,
+            scratch: setup.parent.unwrap_or(Scratch::None),
+        }
+    }
+
+    /// The directories that were made.
+    pub(super) fn made(&self) -> &[PathBuf] {
+        &self.made
+    }
+
     fn make(&mut self, parent: Option<Scratch>) -> anyhow::Result<()> {
         self.clear(&self.dir.clone())?;
         self.make_dir(&self.dir.clone())?;
@@ -75,7 +97,8 @@ impl Place {
         for point in self.points.clone() {
             self.clear(&point)?;
             self.make_dir(&point)?;
-            let mut inside = std::fs::read_dir(&point).with_context(|| format!("cannot read {}", point.display()))?;
+            let mut inside =
+                std::fs::read_dir(&point).with_context(|| format!("cannot read {}", point.display()))?;
             if inside.next().is_some() {
                 let message = format!("{} is not empty: a mount would hide what lies there", point.display());
                 return Err(fail(Class::Conflict, message));
@@ -94,7 +117,8 @@ impl Place {
 
     /// Makes a directory with those above it, and remembers which were made.
     fn make_dir(&mut self, dir: &Path) -> anyhow::Result<()> {
-        let missing: Vec<PathBuf> = dir.ancestors().take_while(|dir| !dir.exists()).map(Path::to_owned).collect();
+        let missing: Vec<PathBuf> =
+            dir.ancestors().take_while(|dir| !dir.exists()).map(Path::to_owned).collect();
         for dir in missing.into_iter().rev() {
             match std::fs::DirBuilder::new().mode(0o755).create(&dir) {
                 Ok(()) => self.made.push(dir),
@@ -110,8 +134,7 @@ impl Place {
 
     fn make_parent(&mut self, scratch: Scratch) -> anyhow::Result<()> {
         let data = if scratch == Scratch::Session { SCRATCH } else { POINTS };
-        let ours = |mounted: &table::Mounted| mounted.kind == "tmpfs" && mounted.source == SOURCE;
-        if table::at(&self.dir)?.last().is_some_and(ours) {
+        if is_ours(&self.dir)? {
             // Left by a process that was killed, perhaps bound by sandboxes that run: it goes on being used.
             rustix::mount::mount_remount(&self.dir, MountFlags::NOSUID | MountFlags::NODEV, data)
                 .with_context(|| format!("cannot make {} writable", self.dir.display()))?;
@@ -195,4 +218,10 @@ impl Place {
             let _ = std::fs::remove_dir(dir);
         }
     }
+}
+
+/// Whether a parent of ours stands at `dir`.
+pub(super) fn is_ours(dir: &Path) -> std::io::Result<bool> {
+    let ours = |mounted: &table::Mounted| mounted.kind == "tmpfs" && mounted.source == SOURCE;
+    Ok(table::at(dir)?.last().is_some_and(ours))
 }

@@ -39,6 +39,8 @@ pub(super) struct Setup {
     pub(super) daemon: bool,
     /// The process that prepares the place and replaces the worker; `None`: the worker does without.
     pub(super) supervisor: Option<u32>,
+    /// What the supervisor made, for a worker that outlives it.
+    pub(super) made: Vec<PathBuf>,
     /// Whether the place was prepared, and mounts may lie dead there, because a worker before this one died.
     pub(super) again: bool,
 }

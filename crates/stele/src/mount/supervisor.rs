@@ -38,6 +38,7 @@ pub(super) fn run(mut setup: Setup) -> anyhow::Result<()> {
     stop_on_signals(events.clone())?;
     setup.supervisor = Some(std::process::id());
     let mut place = Place::prepare(&setup)?;
+    setup.made = place.made().to_vec();
     let result = supervise(&mut setup, &place, &events, &happened);
     place.take_away();
     control::forget(&setup.dir);
@@ -84,7 +85,11 @@ fn supervise(
             _ => complain(&format!("the process of the mount died ({status}); it is replaced")),
         }
         setup.again = true;
-        let pause = if failures == 0 { Duration::ZERO } else { LONGEST_PAUSE.min(Duration::from_millis(250 << failures.min(5))) };
+        let pause = if failures == 0 {
+            Duration::ZERO
+        } else {
+            LONGEST_PAUSE.min(Duration::from_millis(250 << failures.min(5)))
+        };
         failures += 1;
         match happened.recv_timeout(pause) {
             Ok(Event::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(()),

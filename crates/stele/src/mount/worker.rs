@@ -26,8 +26,16 @@ const LOOK: Duration = Duration::from_secs(1);
 /// The stores of this process; those that were unmounted are taken out.
 type Mounts = Arc<Mutex<Vec<Mount>>>;
 
-/// A wish to end; who has it may wait for how many files could not be committed.
-pub(super) type Stop = Option<Sender<usize>>;
+/// A wish to end; of one who waits for how it ended, or of nobody in particular.
+pub(super) type Stop = Option<Waiting>;
+
+/// Who waits for the end of the mounts.
+pub(super) struct Waiting {
+    /// Takes how many files could not be committed.
+    pub(super) left: Sender<usize>,
+    /// Says, or is closed, when that was passed on.
+    pub(super) told: Receiver<()>,
+}
 
 pub(super) fn run(setup: Setup) -> anyhow::Result<()> {
     let level = process_env("STELE_LOG").and_then(|level| level.parse().ok()).unwrap_or(LevelFilter::WARN);
@@ -37,10 +45,12 @@ pub(super) fn run(setup: Setup) -> anyhow::Result<()> {
     let alone = setup.supervisor.is_none();
     let mut place = if alone { Some(Place::prepare(&setup)?) } else { None };
     let result = serve(&setup, place.as_ref(), wishes, &wanted);
+    if let Some(supervisor) = setup.supervisor.filter(|id| *id != std::os::unix::process::parent_id()) {
+        complain(&format!("the supervisor {supervisor} is gone: this process clears away by itself"));
+        place = Some(Place::inherit(&setup));
+    }
     if let Some(place) = &mut place {
         place.take_away();
-    }
-    if alone {
         control::forget(&setup.dir);
     }
     drop(logs);
@@ -80,8 +90,9 @@ fn serve(
             let wish = wait(&mounts, wanted);
             let left = unmount_all(&mounts);
             control.close();
-            if let Some(Some(sender)) = wish {
-                let _ = sender.send(left);
+            if let Some(Some(waiting)) = wish {
+                let _ = waiting.left.send(left);
+                let _ = waiting.told.recv_timeout(LOOK);
             }
             judge(left)
         }
@@ -167,7 +178,10 @@ fn refused(setup: &Setup, store: &StoreSetup, named: &str, error: MountError) ->
                 _ => "; `stele mount --check` says what this machine lacks, `stele sync` does without FUSE",
             };
             let shown = store.dir.display();
-            fail(Class::Other, format!("{named}: the mount of /dev/fuse at {shown} is refused: {source}{help}"))
+            fail(
+                Class::Other,
+                format!("{named}: the mount of /dev/fuse at {shown} is refused: {source}{help}"),
+            )
         }
     }
 }

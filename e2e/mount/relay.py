@@ -1,0 +1,87 @@
+"""A line to the server that goes silent, answers for the server, or loses answers."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+
+
+class Relay:
+    """Forwards HTTP over TCP to a server of this machine. `mode` is looked at for each piece of data:
+
+    `open` forwards; `silent` lets nothing through and refuses nothing, as a cut network does (what was sent meanwhile is
+    lost, with its connection); a number is answered to each request in the server's place; `lose answers` lets requests
+    through and hangs up on the answers.
+    """
+
+    def __init__(self, port: int) -> None:
+        self.upstream, self.mode, self.requests = port, "open", []
+        self.changed = threading.Condition()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.sockets: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+
+    def set(self, mode: str | int) -> None:
+        with self.changed:
+            self.mode = mode
+            self.changed.notify_all()
+
+    def close(self) -> None:
+        self.set("open")
+        for sock in [self.listener, *self.sockets]:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+            sock.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self.listener.accept()
+                self.sockets.append(client)
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            server = socket.create_connection(("127.0.0.1", self.upstream))
+            self.sockets.append(server)
+            threading.Thread(target=self._back, args=(server, client), daemon=True).start()
+            while data := client.recv(65536):
+                self.requests += [line.decode() for line in data.split(b"\r\n") if line.endswith(b" HTTP/1.1")]
+                if self._silent():
+                    break
+                if isinstance(self.mode, int):
+                    body = b'{"type":"error","error":{"type":"api_error","message":"not now"},"request_id":"req_0"}'
+                    head = f"HTTP/1.1 {self.mode} No\r\ncontent-type: application/json\r\nconnection: close\r\n"
+                    client.sendall(head.encode() + f"content-length: {len(body)}\r\n\r\n".encode() + body)
+                    break
+                server.sendall(data)
+        self._hang_up(client)
+
+    def _back(self, server: socket.socket, client: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := server.recv(65536):
+                if self._silent() or self.mode == "lose answers":
+                    break
+                client.sendall(data)
+        self._hang_up(client)
+        self._hang_up(server)
+
+    def _silent(self) -> bool:
+        """Whether data met a silent line; waits until the line is no longer silent."""
+        if self.mode != "silent":
+            return False
+        with self.changed:
+            self.changed.wait_for(lambda: self.mode != "silent")
+        return True
+
+    @staticmethod
+    def _hang_up(sock: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):
+            sock.close()
