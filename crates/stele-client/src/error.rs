@@ -41,7 +41,7 @@ pub enum ClientError {
 
 impl ClientError {
     /// The refusal in the flat envelope of Stele's own routes, or in the nested one of the Anthropic dialect.
-    pub(crate) fn refused(status: u16, body: &Value) -> Self {
+    pub fn refused(status: u16, body: &Value) -> Self {
         let error = body.get("error").unwrap_or(body);
         let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
         let code = text(error.pointer("/details/error_code"))

@@ -18,7 +18,7 @@ pub use address::{is_loopback, same_origin};
 pub use error::ClientError;
 pub use finding::{Change, Changes, Hit, Hits, Node, Span, Text};
 pub use history::Recorded;
-pub use memory_stores::{Actor, Entry, Memory, Slug, Store, Update, Version};
+pub use memory_stores::{Actor, Entry, Memory, Slug, Store, Update, Version, encoded};
 pub use mirror::{Applied, Edit, Failure, RemainingVersions, Snapshot, Told, TreeNode, VersionText, VersionTexts};
 pub use work::{Agent, AgentSession, Environment, SessionFilter, Summary};
 
@@ -80,6 +80,11 @@ impl Client {
     /// The address of the server.
     pub fn url(&self) -> &str {
         &self.base
+    }
+
+    /// A client of the same server with another key.
+    pub fn with_key(&self, key: impl Into<String>) -> Self {
+        Self { agent: self.agent.clone(), base: self.base.clone(), key: key.into(), patient: self.patient }
     }
 
     /// Whether the server is on this machine.
@@ -203,7 +208,8 @@ impl Client {
     }
 }
 
-fn beta(path: &str) -> &'static str {
+/// What the header `anthropic-beta` must hold for a request to `path`. spec/anthropic.md 1.3.
+pub fn beta(path: &str) -> &'static str {
     let work = ["/v1/agents", "/v1/environments", "/v1/sessions"];
     if work.iter().any(|family| path.starts_with(family)) { WORK } else { MEMORY }
 }

@@ -132,7 +132,8 @@ struct Page<T> {
     next_page: Option<String>,
 }
 
-pub(crate) fn encoded(text: &str) -> String {
+/// A text as part of an address.
+pub fn encoded(text: &str) -> String {
     utf8_percent_encode(text, RESERVED).to_string()
 }
 

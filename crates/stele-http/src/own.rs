@@ -12,7 +12,7 @@ use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stele_core::access::{Action, Caller, Grant, Permission, Permissions, Resource, Role};
+use stele_core::access::{Action, Caller, Grant, Permission, Permissions, Principal, Resource, Role};
 use stele_core::id::{KeyId, SessionId, WorkspaceId};
 use stele_core::key::{ApiKey, Contract};
 use stele_core::refusal::Refusal;
@@ -41,6 +41,9 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     let (keys, workspaces) = ("/stele/v1/api_keys", "/stele/v1/workspaces");
     let uuid = serde_json::json!({"type": "string", "format": "uuid"});
     vec![
+        Endpoint::new(Method::GET, "/stele/v1/self", "get_self", &OWN, show_self)
+            .about("Say what the credential of this request is and may do.")
+            .answers::<SelfView>(200),
         Endpoint::new(Method::GET, keys, "list_api_keys", &OWN, list_keys)
             .about("List the workspace's keys that work, without their secrets.")
             .answers::<KeysView>(200),
@@ -98,6 +101,60 @@ struct NoFields {}
 #[schemars(rename = "SessionToken")]
 struct TokenView {
     token: String,
+}
+
+/// A credential as its holder sees it; ids are of what it belongs to.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Self")]
+struct SelfView {
+    /// `api_key`, `environment_key` or `session_token`.
+    r#type: &'static str,
+    workspace_id: String,
+    /// What it may do with memories; of a session's token, in the stores that are attached read_write.
+    permissions: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    api_key_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    environment_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<String>,
+}
+
+impl SelfView {
+    fn of(caller: &Caller) -> Self {
+        let names = |permissions: Permissions| permissions.iter().map(Permission::as_str).collect();
+        let none = Self {
+            r#type: "api_key",
+            workspace_id: caller.workspace.to_string(),
+            permissions: Vec::new(),
+            api_key_id: None,
+            role: None,
+            environment_id: None,
+            session_id: None,
+        };
+        match &caller.principal {
+            Principal::Key { key, grant, .. } => Self {
+                permissions: names(grant.permissions()),
+                api_key_id: Some(key.to_string()),
+                role: match grant {
+                    Grant::Role(role) => Some(role.as_str()),
+                    Grant::Permissions(_) => None,
+                },
+                ..none
+            },
+            Principal::Environment { environment, .. } => {
+                Self { r#type: "environment_key", environment_id: Some(environment.to_string()), ..none }
+            }
+            Principal::Session(scope) => Self {
+                r#type: "session_token",
+                permissions: names(scope.permissions),
+                session_id: Some(scope.session.to_string()),
+                ..none
+            },
+        }
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -236,6 +293,11 @@ async fn create_key(Call { stele, caller }: Call, body: Body) -> Answer {
     let issued = stele.key_create(&caller, wanted.parse()?).await?;
     let view = KeyView::of(&issued.key, Some(issued.secret.reveal()));
     Ok((StatusCode::CREATED, [("cache-control", "no-store")], Json(view)).into_response())
+}
+
+/// Any credential may ask this of itself.
+async fn show_self(Call { caller, .. }: Call) -> Answer {
+    Ok(Json(SelfView::of(&caller)).into_response())
 }
 
 async fn list_keys(Call { stele, caller }: Call) -> Answer {

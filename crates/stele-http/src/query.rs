@@ -27,6 +27,11 @@ impl Query {
         self.pairs.iter().rev().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
+    /// The names of all parameters, as they were sent.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.pairs.iter().map(|(name, _)| name.as_str())
+    }
+
     /// All values of an array parameter, sent as `name[]` or as `name` again and again. spec/anthropic.md 1.6.
     pub fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         let is_it = move |sent: &str| sent.strip_suffix("[]").unwrap_or(sent) == name;

@@ -4,6 +4,7 @@ mod admin;
 mod backup;
 mod carry;
 mod find;
+mod mcp;
 mod memory;
 mod mount;
 mod work;
@@ -18,6 +19,7 @@ pub(crate) use admin::{
 pub(crate) use backup::{Backup, BackupAction, CreateBackup, Installed, RestoreBackup};
 pub(crate) use carry::{Conflict, Copy, Export, Import as CarryIn};
 pub(crate) use find::{Grep, Search, Watch};
+pub(crate) use mcp::Mcp;
 pub(crate) use memory::{
     Address, Diff, Drastic, Edit, List, Log, Memory, Merge, Move, Put, Read, Redact, Remove, Restore, Store,
     Tree, When, Write,
@@ -82,6 +84,8 @@ pub(crate) enum Command {
     Environment(Action<Environment>),
     /// Record sessions of agents that run elsewhere: start, send, finish; import transcripts.
     Session(Action<RecordedSession>),
+    /// Serve memory tools to an MCP client on standard input and output.
+    Mcp(With<Mcp>),
     /// Make, list and revoke API keys of a running server.
     Key(Action<Key>),
     /// Make and list workspaces of a running server.

@@ -63,6 +63,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         #[cfg(target_os = "linux")]
         Command::Mount(_) => unreachable!("main runs it itself"),
         Command::Serve(_)
+        | Command::Mcp(_)
         | Command::Key(_)
         | Command::Workspace(_)
         | Command::Config { .. }

@@ -42,6 +42,8 @@ pub(crate) struct Config {
     pub(crate) search_index_bytes: u64,
     /// Of the Recursion dialect.
     pub(crate) error_codes: ErrorCodes,
+    /// Origins of web pages that may call `/mcp`, beside those of this machine.
+    pub(crate) mcp_origins: Vec<String>,
 }
 
 /// The settings that a file or the environment may give; unknown ones in a file are errors.
@@ -64,6 +66,7 @@ struct Settings {
     max_bytes_per_store: Option<u64>,
     max_versions_per_store: Option<u64>,
     error_codes: Option<String>,
+    mcp_origins: Option<Vec<String>>,
 }
 
 /// A source of environment variables, so that tests have their own.
@@ -139,6 +142,7 @@ fn env_settings(env: Env<'_>) -> anyhow::Result<Settings> {
         max_bytes_per_store: number(env, "STELE_MAX_BYTES_PER_STORE")?,
         max_versions_per_store: number(env, "STELE_MAX_VERSIONS_PER_STORE")?,
         error_codes: env("STELE_ERROR_CODES"),
+        mcp_origins: env("STELE_MCP_ORIGINS").map(|list| list.split(',').map(|one| one.trim().into()).collect()),
     })
 }
 
@@ -156,6 +160,7 @@ impl Config {
             ("sweep_seconds", self.sweep_secs.to_string()),
             ("body_cache_bytes", self.body_cache_bytes.to_string()),
             ("search_index_bytes", self.search_index_bytes.to_string()),
+            ("mcp_origins", if self.mcp_origins.is_empty() { "none".into() } else { self.mcp_origins.join(", ") }),
             ("error_codes", if self.error_codes == ErrorCodes::Sdk { "sdk" } else { "seed" }.into()),
             ("max_memories_per_store", self.limits.memories_per_store.to_string()),
             ("max_stores_per_workspace", cap(self.limits.stores_per_workspace)),
@@ -174,6 +179,7 @@ impl Config {
             true => format!("STELE_{}", key.to_uppercase()),
             false => format!("{key} in {}", path.display()),
         };
+        let mcp_origins_origin = origin("mcp_origins", over.mcp_origins.is_some());
         let (log_origin, compression_origin, metrics_origin) = (
             origin("log", over.log.is_some()),
             origin("compression", over.compression.is_some()),
@@ -225,6 +231,8 @@ impl Config {
                 .or(file.search_index_bytes)
                 .unwrap_or(SEARCH_INDEX_BYTES),
             error_codes: error_codes(over.error_codes.or(file.error_codes).as_deref().unwrap_or("seed"))?,
+            mcp_origins: origins(over.mcp_origins.or(file.mcp_origins).unwrap_or_default())
+                .context(mcp_origins_origin)?,
         })
     }
 }
@@ -275,6 +283,30 @@ fn error_codes(text: &str) -> anyhow::Result<ErrorCodes> {
     ErrorCodes::parse(text).with_context(|| format!("the error codes must be seed or sdk, not {text:?}"))
 }
 
+/// Origins of web pages (RFC 6454), each with its port: `https://app.example` means port 443.
+fn origins(given: Vec<String>) -> anyhow::Result<Vec<String>> {
+    let parse = |origin: String| {
+        let (scheme, host) = origin.split_once("://").unwrap_or_default();
+        let port = match scheme {
+            "http" => 80,
+            "https" => 443,
+            _ => 0,
+        };
+        let host_ends = host.rfind(']').unwrap_or_default();
+        ensure!(
+            port > 0 && !host.is_empty() && !host.contains(['/', '@', '?', '#']),
+            "an origin must look like https://app.example or http://app.example:8080, not {origin:?}"
+        );
+        Ok(if host[host_ends..].contains(':') { origin } else { format!("{origin}:{port}") })
+    };
+    given.into_iter().map(parse).collect()
+}
+
+/// How much `stele mcp` says on standard error.
+pub(crate) fn client_log(env: Env<'_>) -> anyhow::Result<LevelFilter> {
+    level(env("STELE_LOG").as_deref().unwrap_or("warn")).context("STELE_LOG")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -284,6 +316,23 @@ mod tests {
         std::fs::write(&path, file)?;
         let env = |name: &str| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
         Config::load(&ServeFlags { config: Some(path), ..flags }, &env)
+    }
+
+    #[test]
+    fn origins_have_a_scheme_and_a_port() {
+        let of = |text: &str| origins(vec![text.into()]).ok().and_then(|mut found| found.pop());
+        assert_eq!(of("https://app.example").as_deref(), Some("https://app.example:443"));
+        assert_eq!(of("http://[::1]").as_deref(), Some("http://[::1]:80"));
+        for kept in ["http://app.example:8080", "http://[::1]:9"] {
+            assert_eq!(of(kept).as_deref(), Some(kept));
+        }
+        for bad in ["", "app.example", "ftp://x", "https://", "https://a/b", "https://me@a"] {
+            assert_eq!(of(bad), None, "{bad}");
+        }
+        let dir = tempfile::tempdir().expect("a directory");
+        let vars = [("STELE_MCP_ORIGINS", "https://a.example, http://b:1")];
+        let config = load(dir.path(), "mcp_origins = ['http://c']", &vars, ServeFlags::default()).expect("a config");
+        assert_eq!(config.mcp_origins, ["https://a.example:443", "http://b:1"]);
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod ids;
 mod log;
 #[cfg(target_os = "linux")]
 mod mount;
+mod mcp;
 mod output;
 mod prompt;
 mod reference;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Serve(flags) => serve::run(flags)?,
+        Command::Mcp(given) => mcp::run(given)?,
         Command::Key(given) => admin::key(given.action, &given.client)?,
         Command::Workspace(given) => admin::workspace(given.action, &given.client)?,
         Command::Config { action: ConfigAction::Check(args) } => check::check(&args)?,

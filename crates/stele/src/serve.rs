@@ -74,8 +74,10 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     let stop = stop_signal(stele.clone())?;
     let keeper = BackupKeeper::new(backend.source(&config));
     let backups = stele_http::backups::routes(stele.clone(), keeper.clone());
-    let router =
-        stele_http::router::router(stele, dialects.into_iter().chain([reference, backups]).chain(metrics));
+    let parts: Vec<_> = dialects.into_iter().chain([reference, backups]).chain(metrics).collect();
+    let inner = stele_http::router::router(stele.clone(), parts.clone());
+    let mcp = stele_mcp::routes(inner, stele_mcp::Origins(config.mcp_origins));
+    let router = stele_http::router::router(stele, parts.into_iter().chain([mcp]));
     greet(address, &config.data_dir);
     stele_http::serve::serve(listener, router, stop).await;
     sweeper.abort();
