@@ -11,9 +11,9 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
-use rmcp::model::ServerJsonRpcMessage;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::Value;
 use stele_client::ClientError;
 use stele_core::refusal::Refusal;
 use stele_http::flat::FlatError;
@@ -117,9 +117,8 @@ fn too_large() -> Response {
     FlatError::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", text).into_response()
 }
 
-fn bad(refusal: &ServerJsonRpcMessage) -> Response {
-    let body = serde_json::to_string(refusal).unwrap_or_default();
-    (StatusCode::BAD_REQUEST, [(CONTENT_TYPE, "application/json")], body).into_response()
+fn bad(refusal: &Value) -> Response {
+    (StatusCode::BAD_REQUEST, [(CONTENT_TYPE, "application/json")], refusal.to_string()).into_response()
 }
 
 /// Why there is no scope, as an HTTP answer.

@@ -7,10 +7,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ServerJsonRpcMessage};
 use rmcp::service::{RoleServer, serve_directly};
 use rmcp::transport::Transport;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::door::Door;
@@ -153,16 +153,14 @@ impl Transport<RoleServer> for Stdio {
                 return None;
             };
             let refusal = match line {
-                Line::TooLong => refusal(ErrorCode::INVALID_REQUEST, "the message is longer than 16 MiB", None),
+                Line::TooLong => refusal(ErrorCode::INVALID_REQUEST, "the message is longer than 16 MiB", &Value::Null),
                 Line::Text(line) if line.trim_ascii().is_empty() => continue,
                 Line::Text(line) => match parse(&line) {
                     Ok(message) => return Some(message),
                     Err(refusal) => refusal,
                 },
             };
-            let mut line = serde_json::to_vec(&refusal).unwrap_or_default();
-            line.push(b'\n');
-            place.send(line);
+            place.send(format!("{refusal}\n").into_bytes());
         }
     }
 
@@ -172,20 +170,21 @@ impl Transport<RoleServer> for Stdio {
     }
 }
 
-fn refusal(code: ErrorCode, text: &'static str, id: Option<RequestId>) -> ServerJsonRpcMessage {
-    ServerJsonRpcMessage::error(ErrorData::new(code, text, None), id)
+/// An answer to what is no message. Its id is null where none can be read: JSON-RPC 2.0, 5.
+fn refusal(code: ErrorCode, text: &str, id: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code.0, "message": text}})
 }
 
 /// Reads a message.
 ///
 /// # Errors
 /// The answer to what is none: -32700 for what is no JSON, -32602 for parameters of the wrong shape, -32600 else.
-pub(crate) fn parse(line: &[u8]) -> Result<ClientJsonRpcMessage, ServerJsonRpcMessage> {
+pub(crate) fn parse(line: &[u8]) -> Result<ClientJsonRpcMessage, Value> {
     let value: Value = serde_json::from_slice(line)
-        .map_err(|_| refusal(ErrorCode::PARSE_ERROR, "the message is not valid JSON", None))?;
-    let id = value.get("id").and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
+        .map_err(|_| refusal(ErrorCode::PARSE_ERROR, "the message is not valid JSON", &Value::Null))?;
+    let id = value.get("id").filter(|id| id.is_string() || id.is_i64()).cloned().unwrap_or_default();
     let method = value.get("method").and_then(Value::as_str);
-    let is_request = value.get("jsonrpc").is_some_and(|version| version == "2.0") && id.is_some();
+    let is_request = value.get("jsonrpc").is_some_and(|version| version == "2.0") && !id.is_null();
     // Otherwise a known method with parameters of another shape would pass for an unknown method.
     let misshapen = match method {
         Some("tools/call") => {
@@ -196,9 +195,16 @@ pub(crate) fn parse(line: &[u8]) -> Result<ClientJsonRpcMessage, ServerJsonRpcMe
         _ => value.get("params").is_some_and(|params| !params.is_object()),
     };
     if is_request && misshapen {
-        let text = "the parameters have the wrong shape: `tools/call` takes a name and an object of arguments";
-        return Err(refusal(ErrorCode::INVALID_PARAMS, text, id));
+        let text = match method {
+            Some("tools/call") => "the parameters must be an object with a name and, as an object, the arguments",
+            Some("initialize") => "the parameters must be an object with protocolVersion, capabilities and clientInfo",
+            _ => "the parameters must be an object",
+        };
+        return Err(refusal(ErrorCode::INVALID_PARAMS, text, &id));
     }
     serde_json::from_value(value)
-        .map_err(|_| refusal(ErrorCode::INVALID_REQUEST, "the message is no JSON-RPC 2.0 message of MCP", id))
+        .map_err(|_| refusal(ErrorCode::INVALID_REQUEST, "the message is no JSON-RPC 2.0 message of MCP", &id))
 }
+
+#[cfg(test)]
+mod tests;

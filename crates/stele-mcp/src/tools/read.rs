@@ -38,7 +38,8 @@ impl<D: Door> Call<'_, D> {
         }
         let alike = self.alike(path.as_str()).await;
         if !alike.is_empty() {
-            return format!("{path} not found: there is {}.", alike.join(", "), path = path.as_str());
+            let (path, alike) = (path.as_str(), alike.join(", "));
+            return format!("{path} not found: look at {alike}, or at what list_memories and search_memories show.");
         }
         match self.count().await {
             Ok(_) => refusal(&error, path.as_str()),

@@ -30,7 +30,7 @@ impl<D: Door> Call<'_, D> {
     /// Carries out one change; whether it changed anything.
     async fn change(&self, change: &Value) -> Result<bool, ClientError> {
         let body = json!({"changes": [change]});
-        let answer = self.door.ask(Ask::Post(self.store.anthropic("/changesets"), body)).await?;
+        let answer = self.door.ask(Ask::Post(self.store.anthropic("/changesets"), body)).await.map_err(alone)?;
         let applied: Applied = serde_json::from_value(answer)
             .map_err(|error| ClientError::Strange { url: "the server".into(), cause: error.to_string() })?;
         Ok(applied.data.iter().any(|one| one.memory_version_id.is_some()))
@@ -146,6 +146,18 @@ impl<D: Door> Call<'_, D> {
             Err(error) if error.status() == Some(404) => Err(self.unread(&path, error).await),
             Err(error) => Err(refusal(&error, path.as_str())),
         }
+    }
+}
+
+/// The refusal of a changeset of one change, without the words about its place in the changeset.
+fn alone(error: ClientError) -> ClientError {
+    match error {
+        ClientError::Refused { status, code, message } => {
+            let inner = message.strip_prefix("change 0 of the changeset: ");
+            let inner = inner.and_then(|text| text.strip_suffix("; nothing was changed")).map(str::to_owned);
+            ClientError::Refused { status, code, message: inner.unwrap_or(message) }
+        }
+        other => other,
     }
 }
 
