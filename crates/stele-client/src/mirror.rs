@@ -150,7 +150,7 @@ impl Client {
     }
 
     /// The texts of up to 1,000 versions; all ids are UUIDs.
-    pub fn version_texts(
+    pub fn version_texts_once(
         &self,
         store: &str,
         versions: &[String],
@@ -177,7 +177,7 @@ impl Client {
     }
 
     /// Carries out changes in order, all or nothing. `store` is an id of the Anthropic dialect.
-    pub fn changeset(
+    pub fn changeset_once(
         &self,
         store: &str,
         reason: Option<&str>,

@@ -142,7 +142,7 @@ impl Shared {
         loop {
             let patience = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(100));
             Counters::one(&self.count.requests);
-            let failure: Failure = match self.client.version_texts(&self.options.store, ids, patience) {
+            let failure: Failure = match self.client.version_texts_once(&self.options.store, ids, patience) {
                 Ok(texts) => {
                     self.state().contact = Some(Instant::now());
                     return Ok(texts);

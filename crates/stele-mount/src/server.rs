@@ -122,7 +122,7 @@ impl Shared {
         loop {
             let patience = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(100));
             Counters::one(&self.count.requests);
-            let failure = match self.client.changeset(&self.store, reason, edits, patience) {
+            let failure = match self.client.changeset_once(&self.store, reason, edits, patience) {
                 Ok(Answer { value, .. }) => {
                     let mut state = self.state();
                     (state.contact, state.disk_full) = (Some(Instant::now()), false);

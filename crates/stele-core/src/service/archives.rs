@@ -96,14 +96,6 @@ impl Stele {
         self.change_all(caller, store, slice).await
     }
 
-    /// How many memories a store of the caller's workspace may have.
-    async fn memories_cap(&self, caller: &Caller) -> Result<u64, Error> {
-        let workspaces = self.storage.workspace_list().await?;
-        let own = workspaces.into_iter().find(|workspace| workspace.id == caller.workspace);
-        let cap = own.and_then(|workspace| workspace.max_memories_per_store);
-        Ok(cap.unwrap_or(self.limits.memories_per_store))
-    }
-
     /// Begins to put a store back. Its rows were looked through by [`crate::restoration::Check`] before, whose counters
     /// `store` has.
     ///
