@@ -10,6 +10,7 @@ import pytest
 from kit.carrying import PlainServer
 from kit.server import STELE_BIN, clean_env, stele
 from kit.tree import Tree
+from test_git import Life
 
 
 class Shell:
@@ -135,6 +136,21 @@ def test_a_history_is_replayed_in_its_order_and_gone_on_with(server, target, she
         twin.put("/mine", "mine")
         tree.edit(memory.id, content="7")
         assert "is another one" in copy(tree.id, "--history", code=4)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_happens_to_a_store_its_copies_are_the_same(shell, there, tree, new_tree, wire, seed):
+    copy, life = shell(), Life(wire, tree, 100 + seed)
+    for _ in range(3):
+        life.go_on(12)
+        copy(tree.id, "--history")
+        assert there()[name(tree)].texts() == tree.texts()
+    other = new_tree()
+    life = Life(wire, other, seed, redacting=False)
+    for _ in range(3):
+        life.go_on(12)
+        copy(other.id, "--delete-missing")
+        assert there()[name(other)].texts() == other.texts()
 
 
 def test_a_text_redacted_here_and_still_there_is_told(shell, there, tree):

@@ -11,6 +11,7 @@ import pytest
 
 from kit.carrying import bytes_below, plant
 from kit.server import STELE_BIN, clean_env, stele
+from kit.tree import Tree
 
 
 @pytest.fixture
@@ -198,6 +199,21 @@ def test_an_import_that_is_killed_is_gone_on_with(run, server, new_tree, tmp_pat
     assert len(tree.versions()) == 2_500, "each memory was made once"
     run("export", tree.id, tmp_path / "out")
     assert bytes_below(tmp_path / "out") == bytes_below(there)
+
+
+def test_an_import_that_is_refused_on_its_way_is_taken_back(server, wire, new_client, tmp_path):
+    capped = {"name": "capped", "max_memories_per_store": 1_500}
+    key = wire("POST", "/stele/v1/workspaces", json=capped).ok(201)["key"]
+    tree = Tree.planted(new_client(server, key=key))
+    tree.put("/0/0.md", "before"), tree.put("/gone", "gone"), tree.put("/z", "z")
+    there = many(tmp_path / "in", 2_300)
+    env = {"STELE_URL": server.url, "STELE_API_KEY": key}
+    args = ["import", str(there), "--store", tree.id, "--on-conflict", "overwrite", "--delete-missing"]
+    refused = stele(*args, home=tmp_path, env=env, timeout=120)
+    assert refused.returncode == 5 and "taken back" in refused.stderr
+    assert tree.texts() == {"/0/0.md": "before", "/gone": "gone", "/z": "z"}
+    refused = stele(*args, "--partial", home=tmp_path, env=env, timeout=120)
+    assert refused.returncode == 5 and len(tree.paths()) == 998 and "/gone" not in tree.paths()
 
 
 def test_an_export_that_is_killed_is_gone_on_with(run, server, new_tree, tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import signal
 import subprocess
 import time
@@ -123,6 +124,62 @@ def test_store_to_git_to_store_keeps_every_byte_and_step(run, lived_in, new_tree
     run("export", "--git", back.id, tmp_path / "again")
     trees = [Repository(tmp_path / name, new=False).log("%T %s") for name in ("repo", "again")]
     assert trees[0] == trees[1]
+
+
+class Life:
+    """A store that things happen to, the same for the same seed."""
+
+    def __init__(self, wire, tree, seed, *, redacting=True):
+        self.redacting = redacting
+        self.wire, self.tree, self.random = wire, tree, random.Random(seed)
+        self.names = [f"/{a}{b}" for a in "abc" for b in ("", "/x", "/x/y", "/z")]
+
+    def go_on(self, steps):
+        for _ in range(steps):
+            paths, random = self.tree.paths(), self.random
+            free = [name for name in self.names if not any(overlap(name, path) for path in paths)]
+            changes = []
+            if paths:
+                path = random.choice(paths)
+                text = f"{random.random()}\n"
+                changes.append(random.choice([
+                    {"op": "update", "path": path, "content": text}, {"op": "delete", "path": path},
+                    {"op": "update", "path": path, "summary": text},
+                    {"op": "update", "path": path, "new_path": random.choice(free)} if free else {"op": "delete", "path": path},
+                ]))
+            moved = [change.get("new_path") for change in changes]
+            free = [name for name in free if not any(overlap(name, to) for to in moved if to)]
+            if free and (not paths or random.random() < 0.6):
+                changes.append(create(random.choice(free), f"{random.random()}"))
+            if changes:
+                changeset(self.wire, self.tree, random.choice([None, "a reason", f"{random.random()}"]), *changes)
+            if self.redacting and random.random() < 0.15:
+                old = [v for v in self.tree.versions() if v.redacted_at is None and v.operation != "deleted"]
+                heads = {memory.memory_version_id for memory in self.tree.list()}
+                old = [version for version in old if version.id not in heads]
+                if old:
+                    self.tree.redact(random.choice(old).id)
+
+
+def overlap(one, other):
+    return one == other or one.startswith(other + "/") or other.startswith(one + "/")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_happens_to_a_store_its_repository_and_what_is_made_of_that_are_the_same(run, new_tree, wire, tmp_path, seed):
+    tree, back = new_tree(), new_tree()
+    life = Life(wire, tree, seed)
+    for _ in range(4):
+        life.go_on(12)
+        run("export", "--git", tree.id, tmp_path / "repo")
+        run("import", "--git", tmp_path / "repo", "--store", back.id)
+        assert back.texts() == tree.texts()
+        run("export", tree.id, tmp_path / "now", "--on-conflict", "overwrite", "--delete-missing")
+        assert bytes_below(tmp_path / "now") == bytes_below(tmp_path / "repo")
+        run("export", back.id, tmp_path / "back", "--on-conflict", "overwrite", "--delete-missing")
+        assert bytes_below(tmp_path / "back") == bytes_below(tmp_path / "now")
+    run("export", "--git", tree.id, tmp_path / "repo", "--rewrite")
+    assert bytes_below(tmp_path / "now") == bytes_below(tmp_path / "repo")
 
 
 def test_a_repository_s_history_becomes_a_store_s(run, carried, tree, wire, tmp_path):

@@ -12,7 +12,10 @@ use crate::ids::store_uuid;
 pub(super) struct Present {
     /// As a UUID.
     pub(super) memory: String,
+    /// Its version, as a UUID.
+    pub(super) version: String,
     pub(super) sha256: String,
+    pub(super) size_bytes: usize,
     pub(super) summary: String,
 }
 
@@ -36,8 +39,9 @@ pub(super) fn present(
     let nodes = client.tree(&id)?.into_iter().filter(|node| node.path.starts_with(prefix));
     let present = nodes.map(|node| {
         let summary = summaries.remove(&node.path).unwrap_or_default();
-        let Node { path, memory_id, content_sha256, .. } = node;
-        (path, Present { memory: memory_id, sha256: content_sha256, summary })
+        let Node { path, memory_id: memory, memory_version_id: version, content_sha256: sha256, .. } = node;
+        let size_bytes = usize::try_from(node.content_size_bytes).unwrap_or(usize::MAX);
+        (path, Present { memory, version, sha256, size_bytes, summary })
     });
     Ok(present.collect())
 }

@@ -19,7 +19,7 @@ use stele_core::path::MemoryPath;
 use super::{fetch, judge, shown};
 use crate::cli::{Conflict, Export};
 use crate::commands::history::{Side, print_diff};
-use crate::commands::walk::{Listing, PARTIAL, PlainFile, Unfit, text_up_to};
+use crate::commands::walk::{Listing, PARTIAL, Unfit, text_up_to};
 use crate::commands::{Session, resolve};
 use crate::failure::{Class, fail};
 use crate::output::{Report, colours, complain, count, progress};
@@ -160,10 +160,9 @@ fn write_all(
     (nodes, unfit): (&[(String, Node)], &[Unfit]),
     stage: &Path,
 ) -> anyhow::Result<()> {
-    let mut files = staged(session, store, args, nodes, stage)?;
-    if args.delete_missing {
-        files.extend(missing(args, nodes)?);
-    }
+    let gone = if args.delete_missing { missing(args, nodes)? } else { BTreeSet::new() };
+    let mut files = staged(session, store, args, (nodes, &gone), stage)?;
+    files.extend(gone.into_iter().map(|name| Out { name, step: Step::Delete, staged: None }));
     files.sort_by(|a, b| a.name.cmp(&b.name));
     let mut report = Report::default();
     if args.dry_run && !session.json {
@@ -211,7 +210,7 @@ fn staged(
     session: &Session,
     store: &Store,
     args: &Export,
-    nodes: &[(String, Node)],
+    (nodes, gone): (&[(String, Node)], &BTreeSet<String>),
     stage: &Path,
 ) -> anyhow::Result<Vec<Out>> {
     let bar = progress(nodes.len() as u64);
@@ -231,7 +230,7 @@ fn staged(
                 return Err(fail(Class::Conflict, message));
             };
             let file = markdown::encode(text.summary.as_deref().unwrap_or_default(), &content).into_owned();
-            let step = step(&args.dir, name, file.as_bytes(), args.on_conflict)?;
+            let step = step(&args.dir, name, file.as_bytes(), (args.on_conflict, gone))?;
             let staged = stage.join(files.len().to_string());
             fs::write(&staged, file).with_context(|| format!("cannot write {}", staged.display()))?;
             if let Some(time) = time(&node.updated_at) {
@@ -256,7 +255,13 @@ fn time(text: &str) -> Option<SystemTime> {
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_micros(u64::try_from(micros).ok()?))
 }
 
-fn step(dir: &Path, name: &str, bytes: &[u8], on_conflict: Conflict) -> anyhow::Result<Step> {
+/// What becomes of the file `name` below `dir`, where the files `gone` are deleted first.
+fn step(
+    dir: &Path,
+    name: &str,
+    bytes: &[u8],
+    (on_conflict, gone): (Conflict, &BTreeSet<String>),
+) -> anyhow::Result<Step> {
     let differs = match on_conflict {
         Conflict::Refuse => Step::Conflict,
         Conflict::Skip => Step::Skip,
@@ -264,40 +269,58 @@ fn step(dir: &Path, name: &str, bytes: &[u8], on_conflict: Conflict) -> anyhow::
     };
     // What stands in the way as something else than a file or directory is never replaced.
     let in_the_way = if on_conflict == Conflict::Skip { Step::Skip } else { Step::Conflict };
-    let mut above = dir.to_owned();
-    let mut segments: Vec<&str> = name.split('/').collect();
-    segments.pop();
-    for segment in segments {
-        above.push(segment);
-        match fs::symlink_metadata(&above) {
-            Ok(about) if about.is_dir() => {}
-            Ok(_) => return Ok(in_the_way),
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Step::Create),
-            Err(error) => return Err(error).with_context(|| format!("cannot look at {}", above.display())),
+    let look = |file: &Path| match fs::symlink_metadata(file) {
+        Ok(about) => Ok(Some(about)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot look at {}", file.display())),
+    };
+    for (slash, _) in name.match_indices('/') {
+        let above = &name[..slash];
+        match look(&dir.join(above))? {
+            None => return Ok(Step::Create),
+            Some(about) if about.is_dir() => {}
+            Some(about) if about.is_file() && gone.contains(above) => return Ok(Step::Create),
+            Some(_) => return Ok(in_the_way),
         }
     }
     let file = dir.join(name);
-    match fs::symlink_metadata(&file) {
-        Ok(about) if about.is_file() => {
+    match look(&file)? {
+        None => Ok(Step::Create),
+        Some(about) if about.is_file() => {
             let same = about.len() == bytes.len() as u64
                 && fs::read(&file).with_context(|| format!("cannot read {}", file.display()))? == bytes;
             Ok(if same { Step::Unchanged } else { differs })
         }
-        Ok(_) => Ok(in_the_way),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Step::Create),
-        Err(error) => Err(error).with_context(|| format!("cannot look at {}", file.display())),
+        Some(about) if about.is_dir() && !gone.is_empty() && vacated(&file, name, gone)? => Ok(Step::Create),
+        Some(_) => Ok(in_the_way),
     }
 }
 
+/// Whether nothing is left in a directory once the files `gone` are deleted.
+fn vacated(dir: &Path, name: &str, gone: &BTreeSet<String>) -> anyhow::Result<bool> {
+    let mut waiting = vec![(dir.to_owned(), name.to_owned())];
+    while let Some((dir, name)) = waiting.pop() {
+        for entry in fs::read_dir(&dir).with_context(|| format!("cannot read {}", dir.display()))? {
+            let entry = entry.with_context(|| format!("cannot read {}", dir.display()))?;
+            let below = format!("{name}/{}", entry.file_name().to_string_lossy());
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => waiting.push((entry.path(), below)),
+                Ok(kind) if kind.is_file() && gone.contains(&below) => {}
+                _ => return Ok(false),
+            }
+        }
+    }
+    Ok(true)
+}
+
 /// The plain files of the directory that no memory is for.
-fn missing(args: &Export, nodes: &[(String, Node)]) -> anyhow::Result<Vec<Out>> {
+fn missing(args: &Export, nodes: &[(String, Node)]) -> anyhow::Result<BTreeSet<String>> {
     if !args.dir.is_dir() {
-        return Ok(Vec::new());
+        return Ok(BTreeSet::new());
     }
     let names: BTreeSet<&str> = nodes.iter().map(|(name, _)| name.as_str()).collect();
-    let files = Listing::of(&args.dir, MOST_FILES)?.files.into_iter();
-    let gone = files.filter(|PlainFile { name, .. }| !names.contains(name.as_str()));
-    Ok(gone.map(|PlainFile { name, .. }| Out { name, step: Step::Delete, staged: None }).collect())
+    let files = Listing::of(&args.dir, MOST_FILES)?.files.into_iter().map(|file| file.name);
+    Ok(files.filter(|name| !names.contains(name.as_str())).collect())
 }
 
 fn diff(args: &Export, out: &Out) -> anyhow::Result<()> {
@@ -335,9 +358,27 @@ fn place(args: &Export, files: &[Out]) -> anyhow::Result<()> {
         let file = args.dir.join(&out.name);
         let dir = file.parent().unwrap_or(&args.dir);
         fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        if fs::symlink_metadata(&file).is_ok_and(|about| about.is_dir()) {
+            remove_empty(&file)?;
+        }
         fs::rename(staged, &file).with_context(|| format!("cannot put {} into its place", file.display()))?;
     }
     bar.finish_and_clear();
+    Ok(())
+}
+
+/// Removes a directory in which there is nothing but directories.
+fn remove_empty(dir: &Path) -> anyhow::Result<()> {
+    let mut found = vec![dir.to_owned()];
+    let mut at = 0;
+    while let Some(dir) = found.get(at).cloned() {
+        let entries = fs::read_dir(&dir).with_context(|| format!("cannot read {}", dir.display()))?;
+        found.extend(entries.flatten().map(|entry| entry.path()));
+        at += 1;
+    }
+    for dir in found.iter().rev() {
+        fs::remove_dir(dir).with_context(|| format!("cannot make room at {}", dir.display()))?;
+    }
     Ok(())
 }
 
@@ -364,7 +405,8 @@ mod tests {
         fs::write(outside.path().join("a"), "theirs").expect("written");
         std::os::unix::fs::symlink(outside.path(), dir.path().join("l")).expect("a link");
         std::os::unix::fs::symlink(outside.path().join("a"), dir.path().join("a")).expect("a link");
-        let of = |name: &str, how| step(dir.path(), name, b"ours", how).expect("a step");
+        let gone = BTreeSet::from(["l".to_owned(), "a".to_owned()]);
+        let of = |name: &str, how| step(dir.path(), name, b"ours", (how, &gone)).expect("a step");
         for name in ["l/a", "l/new", "l", "a", "a/b"] {
             assert_eq!(of(name, Conflict::Overwrite), Step::Conflict, "{name}");
             assert_eq!(of(name, Conflict::Skip), Step::Skip, "{name}");

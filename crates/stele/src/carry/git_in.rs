@@ -608,6 +608,7 @@ fn date(when: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn fit(text: &str) -> Fit {
         Fit {
@@ -682,6 +683,47 @@ mod tests {
             &[("/e", "/d/x"), ("/d", "/f")],
             &["update", "update"],
         );
+    }
+
+    proptest! {
+        /// Trees over few names, so that files and directories of one name, circles and chains are common.
+        #[test]
+        fn any_tree_is_reached_from_any_other(
+            before in prop::collection::btree_map(path(), 0..4_u8, 0..6),
+            after in prop::collection::btree_map(path(), 0..4_u8, 0..6),
+        ) {
+            let (before, goal) = (possible(&before), possible(&after));
+            let changed = |path: &&String| before.get(*path) != goal.get(*path);
+            let touched: BTreeSet<String> = before.keys().chain(goal.keys()).filter(changed).cloned().collect();
+            // As git pairs them: what is gone with what is new and has the same bytes.
+            let mut new: Vec<&String> = touched.iter().filter(|path| !before.contains_key(*path)).collect();
+            let mut moves = Vec::new();
+            for from in touched.iter().filter(|path| !goal.contains_key(*path)) {
+                if let Some(at) = new.iter().position(|to| goal[*to] == before[from]) {
+                    moves.push((from.clone(), new.remove(at).clone()));
+                }
+            }
+            let after = touched.into_iter().map(|path| (path.clone(), goal.get(&path).cloned())).collect();
+            let changes = ordered(&before, &after, moves);
+            let goal: BTreeMap<String, String> = goal.into_iter().map(|(path, fit)| (path, fit.blob)).collect();
+            prop_assert_eq!(made(&before, &changes), goal);
+        }
+    }
+
+    fn path() -> impl Strategy<Value = String> {
+        prop::collection::vec("[ab]", 1..4).prop_map(|segments| format!("/{}", segments.join("/")))
+    }
+
+    /// The files of a tree that can be beside those before them.
+    fn possible(tree: &BTreeMap<String, u8>) -> BTreeMap<String, Fit> {
+        let (mut standing, mut files) = (Standing::default(), BTreeMap::new());
+        for (path, text) in tree {
+            if standing.overlapping(&MemoryPath::parse(path).expect("a path")).is_none() {
+                standing.insert(path);
+                files.insert(path.clone(), fit(&text.to_string()));
+            }
+        }
+        files
     }
 
     #[test]

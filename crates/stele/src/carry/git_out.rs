@@ -151,8 +151,8 @@ fn mark(git: &Git, tip: &str, store: &Store, dir: &Path) -> anyhow::Result<Mark>
     let sequence = sequence.and_then(|sequence| sequence.parse().ok());
     let (Some(store_of), Some(version), Some(sequence)) = (store_of, version, sequence) else {
         let message = format!(
-            "the newest commit in {} was not made by stele export: keep work of your own on another branch, or name \
-             another directory",
+            "the newest commit in {} was not made by stele export: keep work of your own on another branch and check \
+             out the one that it writes, or name another directory",
             shown(dir)
         );
         return Err(fail(Class::Conflict, message));
@@ -431,6 +431,12 @@ impl Growing<'_> {
         let bar = progress(changesets.len() as u64);
         for (number, changeset) in changesets.iter().enumerate() {
             self.head(&mut out, changeset, number == 0).context(ENDED)?;
+            if number == 0 {
+                // Before anything else: a directory may come where one of them was.
+                for stale in self.stale(layout)? {
+                    writeln!(out, "D {}", quoted(&stale)).context(ENDED)?;
+                }
+            }
             for version in changeset.versions {
                 let text = take_text(&mut texts, &version.memory_version_id)?;
                 let effect = layout.replay(version);
@@ -443,11 +449,6 @@ impl Growing<'_> {
                     let file = markdown::encode(summary, content);
                     write!(out, "M 100644 inline {}\ndata {}\n{file}\n", quoted(at), file.len())
                         .context(ENDED)?;
-                }
-            }
-            if number + 1 == changesets.len() {
-                for stale in self.stale(layout)? {
-                    writeln!(out, "D {}", quoted(&stale)).context(ENDED)?;
                 }
             }
             writeln!(out).context(ENDED)?;
@@ -479,7 +480,8 @@ impl Growing<'_> {
         }
     }
 
-    /// Files of the commit that was gone on from, of memories that are not where they were without any version telling.
+    /// Files of the commit that is gone on from which no version explains any more: that of their memory was redacted or
+    /// forgotten since, and a later one says where it is.
     fn stale(&self, layout: &Layout) -> anyhow::Result<Vec<String>> {
         let Some(mark) = self.from else { return Ok(Vec::new()) };
         let live: BTreeSet<&str> = layout.paths.values().map(String::as_str).collect();

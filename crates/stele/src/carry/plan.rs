@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::path::PathBuf;
 
+use anyhow::Context;
 use serde_json::{Value, json};
 use stele_client::Store;
 use stele_core::hash::Sha256;
@@ -17,7 +18,7 @@ use crate::cli::Conflict;
 use crate::commands::Session;
 use crate::commands::history::{Side, print_diff};
 use crate::commands::walk::{MOST_BYTES, Unfit, text_up_to};
-use crate::failure::{Class, fail};
+use crate::failure::{Class, class, fail};
 use crate::output::{Report, cell, colours, complain, count, progress};
 use stele_archive::markdown;
 
@@ -138,8 +139,14 @@ impl<'w> Plan<'w> {
                 standing.insert(path);
             }
         }
+        let mut before: Option<&Wanted> = None;
         for file in wanted {
             let path = file.path.as_str();
+            if let Some(other) = before.replace(file).filter(|other| other.path == file.path) {
+                let why = format!("would be of two files, {} and {}", shown(&other.file), shown(&file.file));
+                plan.conflicts.push((path.into(), why));
+                continue;
+            }
             let step = match there.get(path) {
                 None => match standing.overlapping(&file.path) {
                     None => Step::Create,
@@ -200,7 +207,7 @@ fn same(file: &Wanted, now: &Present) -> bool {
 }
 
 /// Paths that are taken, to ask what is in the way of another one.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Standing(BTreeSet<String>);
 
 impl Standing {
@@ -271,7 +278,7 @@ pub(super) fn carry_in(
     }
     let changes = plan.changes(&below);
     if !how.dry_run {
-        send(session, store, &changes, reason)?;
+        send(session, store, (&changes, &below), how.partial, reason)?;
     }
     if session.json {
         let rows: Vec<Value> =
@@ -332,36 +339,93 @@ fn changed(file: &Wanted, why: &str) -> anyhow::Error {
     fail(Class::Conflict, format!("{} {why}: it changed while it was read", shown(&file.file)))
 }
 
-fn send(session: &Session, store: &Store, changes: &[Change<&Wanted>], reason: &str) -> anyhow::Result<()> {
+/// Sends changes in as many changesets as it takes. Where the server refuses a later one, those before it are taken
+/// back, unless a part is better than nothing.
+fn send(
+    session: &Session,
+    store: &Store,
+    (changes, there): (&[Change<&Wanted>], &BTreeMap<String, Present>),
+    partial: bool,
+    reason: &str,
+) -> anyhow::Result<()> {
     let bar = progress(changes.len() as u64);
     let slices = cut(changes);
-    for (number, slice) in slices.iter().enumerate() {
-        let bodies = slice.iter().map(|change| {
-            let content = change.content.as_ref().map(|(file, _)| {
-                let (_, content) = document(&file.file).map_err(|why| changed(file, &why))?;
-                match Sha256::of(content.as_bytes()).to_string() == file.sha256 {
-                    true => Ok(content),
-                    false => Err(changed(file, "has another text")),
-                }
-            });
-            Ok(change.with_content(content.transpose()?))
-        });
-        let sent = bodies
-            .collect::<anyhow::Result<Vec<_>>>()
-            .and_then(|bodies| Ok(session.client.changeset(&store.id, Some(reason), &bodies)?));
+    let mut done = 0;
+    for slice in &slices {
+        let sent = slice.iter().map(body).collect::<anyhow::Result<Vec<_>>>();
+        let sent = sent.and_then(|bodies| Ok(session.client.changeset(&store.id, Some(reason), &bodies)?));
         if let Err(error) = sent {
             bar.finish_and_clear();
-            let what = match number {
+            let refused = matches!(class(&error), Class::Refused | Class::Conflict | Class::Forbidden);
+            return Err(error.context(match done {
                 0 => "nothing was changed".to_owned(),
-                n => {
-                    format!("{n} of {} parts were sent; the same command goes on with the rest", slices.len())
+                _ if refused && !partial => {
+                    take_back(session, store, &undone(&changes[..done], there), reason)
+                        .context("a part of the import stayed, since it could not be taken back")?;
+                    format!("the server refused a later part; the first {done} changes were taken back")
                 }
-            };
-            return Err(error.context(what));
+                _ => format!("{done} of {} changes were made; the same command goes on", changes.len()),
+            }));
         }
+        done += slice.len();
         bar.inc(slice.len() as u64);
     }
     bar.finish_and_clear();
+    Ok(())
+}
+
+/// A change as the route takes it, with what its file says, if that is still what was compared.
+fn body(change: &Change<&Wanted>) -> anyhow::Result<Value> {
+    let Some((file, _)) = &change.content else { return Ok(change.with_content(None)) };
+    let (_, content) = document(&file.file).map_err(|why| changed(file, &why))?;
+    if Sha256::of(content.as_bytes()).to_string() != file.sha256 {
+        return Err(changed(file, "has another text"));
+    }
+    Ok(change.with_content(Some(content)))
+}
+
+/// What undoes changes, the last one first; contents are those of versions.
+fn undone(changes: &[Change<&Wanted>], there: &BTreeMap<String, Present>) -> Vec<Change<String>> {
+    let undo = |change: &Change<&Wanted>| {
+        let path = change.body["path"].as_str()?;
+        let new = change.content.as_ref().map(|(file, _)| file.sha256.as_str());
+        let Some(old) = there.get(path) else { return Some(Change::delete(path, new?)) };
+        let content = Some((old.version.clone(), old.size_bytes));
+        if change.body["op"] == "delete" {
+            return Some(Change::create(path, Some(&old.summary), content?));
+        }
+        let summary = change.body.get("summary").map(|_| old.summary.as_str());
+        Some(Change::update(path, new.unwrap_or(&old.sha256), summary, content.filter(|_| new.is_some())))
+    };
+    changes.iter().rev().filter_map(undo).collect()
+}
+
+fn take_back(
+    session: &Session,
+    store: &Store,
+    changes: &[Change<String>],
+    reason: &str,
+) -> anyhow::Result<()> {
+    let reason = format!("Taken back. {reason}");
+    for slice in cut(changes) {
+        let versions = slice.iter().filter_map(|change| Some(change.content.as_ref()?.0.clone())).collect();
+        let mut texts = BTreeMap::new();
+        for batch in session.client.version_texts(&fetch::uuid(store)?, versions) {
+            texts.extend(batch?.into_iter().map(|text| (text.memory_version_id, text.content)));
+        }
+        let body = |change: &Change<String>| {
+            let content = change.content.as_ref().map(|(version, _)| {
+                texts
+                    .get(version)
+                    .cloned()
+                    .flatten()
+                    .with_context(|| format!("the version {version} has no text any more"))
+            });
+            Ok(change.with_content(content.transpose()?))
+        };
+        let bodies = slice.iter().map(body).collect::<anyhow::Result<Vec<_>>>()?;
+        session.client.changeset(&store.id, Some(&reason), &bodies)?;
+    }
     Ok(())
 }
 
@@ -382,7 +446,9 @@ mod tests {
     fn there(memories: &[(&str, &str, &str)]) -> BTreeMap<String, Present> {
         let present = memories.iter().map(|(path, text, summary)| {
             let sha256 = Sha256::of(text.as_bytes()).to_string();
-            ((*path).into(), Present { memory: (*path).into(), sha256, summary: (*summary).into() })
+            let (memory, version) = ((*path).to_owned(), format!("version of {path}"));
+            let (size_bytes, summary) = (text.len(), (*summary).to_owned());
+            (memory.clone(), Present { memory, version, sha256, size_bytes, summary })
         });
         present.collect()
     }
@@ -425,6 +491,33 @@ mod tests {
         assert!(plan.conflicts.is_empty(), "{:?}", plan.conflicts);
         let ops: Vec<_> = plan.changes(&there).iter().map(|change| change.body["op"].clone()).collect();
         assert_eq!(ops, ["delete", "delete", "delete", "create", "create"]);
+    }
+
+    #[test]
+    fn two_files_for_one_path_are_a_conflict() {
+        let files = [wanted("/a", "x", None), wanted("/a", "x", None)];
+        assert_eq!(Plan::of(&files, &BTreeMap::new(), how(Conflict::Overwrite, true)).conflicts.len(), 1);
+    }
+
+    #[test]
+    fn what_was_done_is_undone_in_the_opposite_order() {
+        let files = [wanted("/a", "new", None), wanted("/b", "b", Some("new")), wanted("/d/e", "e", None)];
+        let there = there(&[("/a", "old", "kept"), ("/b", "b", "old"), ("/d", "d", "of d")]);
+        let plan = Plan::of(&files, &there, how(Conflict::Overwrite, true));
+        let changes = plan.changes(&there);
+        let undo = undone(&changes, &there);
+        let ops: Vec<_> =
+            undo.iter().map(|change| (change.body["op"].clone(), change.body["path"].clone())).collect();
+        let pairs = [("delete", "/d/e"), ("update", "/b"), ("update", "/a"), ("create", "/d")];
+        assert_eq!(ops, pairs.map(|(op, path)| (op.into(), path.into())));
+        assert_eq!(undo[0].body["expected_content_sha256"], files[2].sha256);
+        assert!(undo[1].content.is_none() && undo[1].body["summary"] == "old");
+        assert_eq!(undo[2].content, Some(("version of /a".into(), 3)));
+        assert_eq!(undo[2].body["expected_content_sha256"], files[0].sha256);
+        assert_eq!(
+            (&undo[3].body["summary"], &undo[3].content),
+            (&"of d".into(), &Some(("version of /d".into(), 1)))
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The present texts of a store.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use stele_client::{ClientError, Memory, Store, Update};
 use stele_core::path::MemoryPath;
@@ -37,7 +37,7 @@ pub(super) fn plan(between: &Between<'_>, pair: &Pair, problems: &mut Problems) 
         Some(target) => by_path(between.to.memories(&target.id, "/"))?,
         None => BTreeMap::new(),
     };
-    let mut plan = Plan::default();
+    let (mut plan, mut past) = (Plan::default(), Past::default());
     let mut standing = Standing::default();
     for (path, memory) in there.iter().filter(|(path, _)| !here.contains_key(*path)) {
         if args.delete_missing {
@@ -68,7 +68,7 @@ pub(super) fn plan(between: &Between<'_>, pair: &Pair, problems: &mut Problems) 
                     .map(|other| format!("{name} cannot be beside {other} in the copy"))
             }),
             Some(_) if args.on_conflict == Conflict::Overwrite => None,
-            Some(other) if was(between, source, memory, other)? => None,
+            Some(other) if past.had(between, source, other)? => None,
             Some(_) => Some(format!("{name} was changed in the copy")),
         };
         match conflict {
@@ -89,18 +89,32 @@ pub(super) fn plan(between: &Between<'_>, pair: &Pair, problems: &mut Problems) 
     Ok(plan)
 }
 
-/// Whether the copy has what the memory once was, so that nobody wrote there.
-fn was(between: &Between<'_>, source: &Store, memory: &Memory, other: &Memory) -> Result<bool, ClientError> {
-    for version in between.from.versions(&source.id, Some(&memory.id)) {
-        match version {
-            Ok(version) if version.content_sha256.as_ref() == Some(&other.content_sha256) => return Ok(true),
-            Ok(_) => {}
-            // A server without histories: then nothing is known of it.
-            Err(ClientError::Refused { status: 403..=405, .. }) => return Ok(false),
-            Err(error) => return Err(error),
-        }
+/// The hashes of all texts that a store is known to have had at a path. What the copy has of them, nobody else wrote.
+#[derive(Default)]
+struct Past(Option<HashSet<(String, String)>>);
+
+impl Past {
+    /// Whether the copy's memory is what the store once had in its place.
+    fn had(&mut self, between: &Between<'_>, source: &Store, other: &Memory) -> Result<bool, ClientError> {
+        let past = match &self.0 {
+            Some(past) => past,
+            None => self.0.insert(Self::read(between, source)?),
+        };
+        Ok(past.contains(&(other.path.clone(), other.content_sha256.clone())))
     }
-    Ok(false)
+
+    fn read(between: &Between<'_>, source: &Store) -> Result<HashSet<(String, String)>, ClientError> {
+        let mut past = HashSet::new();
+        for version in between.from.versions(&source.id, None) {
+            match version {
+                Ok(version) => past.extend(version.path.zip(version.content_sha256)),
+                // A server without histories, or a key that may not see them: then nothing is known of it.
+                Err(ClientError::Refused { status: 403..=405, .. }) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(past)
+    }
 }
 
 impl Plan {
