@@ -44,11 +44,13 @@ struct Opening {
     write: bool,
     append: bool,
     truncate: bool,
+    opener: u32,
 }
 
 impl Opening {
-    fn of(flags: i32) -> Self {
+    fn of(flags: i32, opener: u32) -> Self {
         Self {
+            opener,
             write: OpenFlags(flags).acc_mode() != OpenAccMode::O_RDONLY,
             append: has(flags, OFlags::APPEND),
             truncate: has(flags, OFlags::TRUNC),
@@ -110,7 +112,7 @@ impl Fs {
         }));
     }
 
-    fn make(&self, parent: INodeNo, name: &OsStr, mode: u32, flags: i32) -> Result<Making, Errno> {
+    fn make(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, flags: i32) -> Result<Making, Errno> {
         let place = self.place(parent, name)?;
         let exclusive = has(flags, OFlags::EXCL);
         let made = if exclusive && mode & 0o777 == 0o600 { Made::Exclusively } else { Made::Plainly };
@@ -125,7 +127,7 @@ impl Fs {
                 return Err(Errno::ENOSPC);
             }
         }
-        Ok(Making { place, scratch, exclusive, opening: Opening::of(flags) })
+        Ok(Making { place, scratch, exclusive, opening: Opening::of(flags, req.pid()) })
     }
 
     fn read_now(&self, ino: Ino, offset: u64, size: u32, reply: ReplyData, req: &Request) {
@@ -218,7 +220,16 @@ fn open(shared: &Shared, state: &mut State, ino: Ino, opening: Opening) -> Resul
     let foreign = file.foreign;
     state.last_handle += 1;
     let number = state.last_handle;
-    let handle = Handle { ino, append: opening.append, foreign, touched, wrote: false, spoilt: None, failed: None };
+    let handle = Handle {
+        ino,
+        opener: opening.opener,
+        append: opening.append,
+        foreign,
+        touched,
+        wrote: false,
+        spoilt: None,
+        failed: None,
+    };
     state.handles.insert(number, handle);
     Counters::one(&shared.count.opens);
     let flags = if keep { FopenFlags::FOPEN_KEEP_CACHE } else { FopenFlags::empty() };
@@ -580,7 +591,7 @@ impl Filesystem for Fs {
     }
 
     fn open(&self, req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        let (ino, opening) = (ino.0, Opening::of(flags.0));
+        let (ino, opening) = (ino.0, Opening::of(flags.0, req.pid()));
         let go = move |shared: &Arc<Shared>, reply: ReplyOpen| {
             let mut state = shared.state();
             let opened = state.check_open().and_then(|()| open(shared, &mut state, ino, opening));
@@ -606,7 +617,7 @@ impl Filesystem for Fs {
     }
 
     fn create(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, _: u32, flags: i32, reply: ReplyCreate) {
-        match self.make(parent, name, mode, flags) {
+        match self.make(req, parent, name, mode, flags) {
             Ok(making) if making.scratch.is_some() => create(&self.shared, &making, reply),
             Ok(making) => self.when_there(req, reply, move |shared, reply| create(shared, &making, reply)),
             Err(errno) => reply.error(errno),
@@ -646,12 +657,24 @@ impl Filesystem for Fs {
 
     fn flush(&self, req: &Request, ino: INodeNo, fh: FileHandle, _: LockOwner, reply: ReplyEmpty) {
         let (ino, number) = (ino.0, fh.0);
-        let handle = self.state().handles.get(&number).map(|handle| (handle.spoilt, handle.wrote));
-        match handle {
-            Some((Some(errno), _)) => reply.error(errno),
-            Some((None, true)) => self.queue(req, reply, move |shared| commit_handle(shared, ino, number)),
-            Some((None, false)) | None => reply.ok(),
+        let pid = req.pid();
+        let handle = self.state().handles.get(&number).cloned();
+        let Some(handle) = handle else { return reply.ok() };
+        if let Some(errno) = handle.spoilt {
+            return reply.error(errno);
         }
+        if handle.wrote {
+            return self.queue(req, reply, move |shared| commit_handle(shared, ino, number));
+        }
+        // Made or cut, and nothing written: that counts at the last close, which often can be told here already.
+        if handle.touched && handle.opener == pid {
+            return self.queue(req, reply, move |shared| {
+                let name = shared.state().tree.nodes.get(&ino).map(|node| node.name.clone());
+                let last = name.is_some_and(|name| !is_held(pid, &name));
+                if last { commit_handle(shared, ino, number) } else { Ok(()) }
+            });
+        }
+        reply.ok();
     }
 
     fn fsync(&self, req: &Request, ino: INodeNo, fh: FileHandle, _: bool, reply: ReplyEmpty) {
@@ -839,6 +862,16 @@ fn listing(state: &mut State, ino: Ino, handle: u64) -> Option<Arc<[crate::tree:
         Some(listing) => Some(listing.clone()),
         None => state.tree.listing(ino),
     }
+}
+
+/// Whether a process that waits in close() has a file of this name open still, as far as can be seen: shells and
+/// `touch` close a copy of a descriptor that they go on using. No look at the file itself, which would ask us.
+fn is_held(pid: u32, name: &str) -> bool {
+    let Ok(descriptors) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return true };
+    descriptors.flatten().any(|descriptor| {
+        let target = std::fs::read_link(descriptor.path());
+        target.is_ok_and(|target| target.file_name().is_some_and(|last| last == name))
+    })
 }
 
 /// Commits what was written through a handle, and remembers why it could not be.

@@ -91,6 +91,8 @@ impl Ended {
 #[derive(Clone, Debug)]
 pub(crate) struct Handle {
     pub(crate) ino: Ino,
+    /// The thread that opened it.
+    pub(crate) opener: u32,
     pub(crate) append: bool,
     /// How many changes had been made elsewhere when it was opened.
     pub(crate) foreign: u64,
