@@ -19,7 +19,9 @@ pub use error::ClientError;
 pub use finding::{Change, Changes, Hit, Hits, Node, Span, Text};
 pub use history::Recorded;
 pub use memory_stores::{Actor, Entry, Memory, Slug, Store, Update, Version, encoded};
-pub use mirror::{Applied, Edit, Failure, RemainingVersions, Snapshot, Told, TreeNode, VersionText, VersionTexts};
+pub use mirror::{
+    Applied, Edit, Failure, RemainingVersions, Snapshot, Told, TreeNode, VersionText, VersionTexts,
+};
 pub use work::{Agent, AgentSession, Environment, SessionFilter, Summary};
 
 /// Longest time for one call.

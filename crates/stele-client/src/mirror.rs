@@ -171,8 +171,7 @@ impl Client {
         wait_secs: u64,
         patience: Duration,
     ) -> Result<Told<Changes>, Failure> {
-        let query =
-            format!("/changes?after={after}&limit=1000&wait={wait_secs}&epoch={}", encoded(epoch));
+        let query = format!("/changes?after={after}&limit=1000&wait={wait_secs}&epoch={}", encoded(epoch));
         self.ask("GET", &store_address(store, &query), String::new(), patience)
     }
 

@@ -11,10 +11,8 @@ fn main() {
     let mut words: Vec<String> = std::env::args().skip(1).collect();
     let allow_other = take(&mut words, "--allow-other", false).is_some();
     let number = |text: Option<String>| text.and_then(|text| text.parse().ok()).unwrap_or(0);
-    let owner = Owner {
-        uid: number(take(&mut words, "--uid", true)),
-        gid: number(take(&mut words, "--gid", true)),
-    };
+    let owner =
+        Owner { uid: number(take(&mut words, "--uid", true)), gid: number(take(&mut words, "--gid", true)) };
     let [store, dir] = &words[..] else { panic!("usage: mountpoint STORE[:ro] DIR") };
     let (store, access) = match store.strip_suffix(":ro") {
         Some(store) => (store, Access::ReadOnly),

@@ -137,7 +137,9 @@ impl Shared {
                     draft.base = Some(head.hash);
                     draft.foreign = foreign;
                     draft.shape = match draft.shape {
-                        Shape::Append { .. } => Shape::Append { from: (head.size as usize).min(draft.bytes.len()) },
+                        Shape::Append { .. } => {
+                            Shape::Append { from: (head.size as usize).min(draft.bytes.len()) }
+                        }
                         Shape::Whole | Shape::Patch => Shape::Patch,
                     };
                     file.draft = Some(draft);
@@ -159,7 +161,8 @@ impl Shared {
 
     /// The last close of a handle that made, cut or wrote a file.
     pub(crate) fn closed(self: &Arc<Self>, ino: Ino, failed: Option<Errno>) {
-        let due = self.state().tree.file(ino).is_some_and(|file| file.draft.is_some() && file.scratch.is_none());
+        let due =
+            self.state().tree.file(ino).is_some_and(|file| file.draft.is_some() && file.scratch.is_none());
         if due {
             let result = failed.map_or_else(|| self.commit(ino), Err);
             if result.is_err() && !self.is_being_written(ino) {
@@ -180,7 +183,10 @@ impl Shared {
         let drafts: Vec<Ino> = {
             let state = self.state();
             let dirty = |ino: &Ino| {
-                state.tree.file(*ino).is_some_and(|file| file.draft.is_some() && file.scratch.is_none() && file.gone.is_none())
+                state
+                    .tree
+                    .file(*ino)
+                    .is_some_and(|file| file.draft.is_some() && file.scratch.is_none() && file.gone.is_none())
             };
             state.tree.nodes.keys().copied().filter(dirty).collect()
         };
@@ -220,7 +226,8 @@ impl Shared {
 }
 
 fn is_left(file: &crate::tree::File, age: Duration) -> bool {
-    let text = file.draft.as_ref().is_some_and(|draft| !draft.bytes.is_empty() && draft::text(&draft.bytes).is_ok());
+    let text =
+        file.draft.as_ref().is_some_and(|draft| !draft.bytes.is_empty() && draft::text(&draft.bytes).is_ok());
     let old = file.touched.elapsed().is_ok_and(|elapsed| elapsed >= age);
     file.scratch == Some(names::Scratch::Temporary)
         && file.parked.is_none()
@@ -312,7 +319,10 @@ fn settle_handles(state: &mut State, ino: Ino) {
 
 /// Why a whole rewrite gives a reason: the text that it replaces is another's, and was not seen by who rewrote it.
 pub(crate) fn displacement(head: &Head) -> String {
-    format!("Replaces {}, which was written elsewhere while this text was being written.", spell_version(head.version))
+    format!(
+        "Replaces {}, which was written elsewhere while this text was being written.",
+        spell_version(head.version)
+    )
 }
 
 /// The head that a commit of `text` made.

@@ -193,7 +193,10 @@ mod tests {
     fn a_character_may_be_split_over_writes_but_not_broken_in_one() {
         for fine in ["abc", "\u{e9}", "\u{1f600}"] {
             for cut in 0..=fine.len() {
-                assert!(check_written(&fine.as_bytes()[..cut]).is_ok() && check_written(&fine.as_bytes()[cut..]).is_ok());
+                assert!(
+                    check_written(&fine.as_bytes()[..cut]).is_ok()
+                        && check_written(&fine.as_bytes()[cut..]).is_ok()
+                );
             }
         }
         for bad in [&b"a\0b"[..], b"\xe9t", b"\xff", b"a\x80", b"\x80\x80\x80\x80"] {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use stele_client::{Changes, Failure};
+use stele_client::{Change, Changes, Failure};
 
-use crate::server::{Verdict, judge, read_memory};
+use crate::server::{Verdict, judge, read_memory, read_version};
 use crate::shared::{Counters, Ended, Shared, State};
 
 /// How long the server may keep a poll waiting, in seconds.
@@ -14,6 +14,9 @@ const WAIT_SECS: u64 = 15;
 const DEAD: Duration = Duration::from_secs(20);
 /// Longest time for a whole tree.
 const RELIST: Duration = Duration::from_secs(60);
+/// How long changes are gathered behind a page, so that not each of many is asked for by itself: longer if it told only
+/// of what this mount did, since then nobody waits to see it.
+const GATHER: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(20));
 /// Shortest and longest time between two tries.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
@@ -47,7 +50,11 @@ fn turn(shared: &Arc<Shared>) -> Result<(), Failure> {
     Counters::one(&shared.count.polls);
     match shared.client.changes_behind(&shared.store, after, &epoch, wait, DEAD) {
         Ok(answer) => {
-            take(shared, answer.value);
+            match take(shared, answer.value) {
+                Page::Own => nap(shared, GATHER.1),
+                Page::Others => nap(shared, GATHER.0),
+                Page::Empty => {}
+            }
             Ok(())
         }
         Err(failure) => match judge(&failure, &epoch) {
@@ -58,14 +65,15 @@ fn turn(shared: &Arc<Shared>) -> Result<(), Failure> {
 }
 
 /// Takes a page in, once nothing that it may tell of is on its way.
-fn take(shared: &Arc<Shared>, page: Changes) {
+fn take(shared: &Arc<Shared>, page: Changes) -> Page {
     let mut state = shared.state();
     while concerns(&page, &state) {
         state.feed_waits = true;
-        state = state.wait(Duration::from_secs(1));
+        state.wait(Duration::from_secs(1));
     }
     state.feed_waits = false;
     let over = page.data.is_empty();
+    let own = !over && page.data.iter().all(|change| is_known(change, &state));
     shared.take_page(&mut state, page);
     state.contact = Some(Instant::now());
     if over && !state.live {
@@ -77,6 +85,33 @@ fn take(shared: &Arc<Shared>, page: Changes) {
     }
     drop(state);
     shared.turned.notify_all();
+    match (over, own) {
+        (true, _) => Page::Empty,
+        (false, true) => Page::Own,
+        (false, false) => Page::Others,
+    }
+}
+
+/// Whose changes a page tells of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Page {
+    /// Only of what this mount did.
+    Own,
+    /// Also of what others did.
+    Others,
+    /// Of none.
+    Empty,
+}
+
+/// Whether the tree has a change already.
+fn is_known(change: &Change, state: &State) -> bool {
+    let Some(memory) = change.memory_id.as_deref().and_then(read_memory) else { return false };
+    if state.tree.dead.contains(&memory) {
+        return true;
+    }
+    let version = change.memory_version_id.as_deref().and_then(read_version);
+    let head = state.tree.memories.get(&memory).and_then(|ino| state.tree.file(*ino)?.head.as_ref());
+    matches!((head, version), (Some(head), Some(version)) if head.version >= version)
 }
 
 fn concerns(page: &Changes, state: &State) -> bool {
@@ -93,7 +128,7 @@ fn relist(shared: &Arc<Shared>) -> Result<(), Failure> {
     let mut state = shared.state();
     while state.in_flight.is_some() {
         state.feed_waits = true;
-        state = state.wait(Duration::from_secs(1));
+        state.wait(Duration::from_secs(1));
     }
     state.feed_waits = true;
     drop(state);

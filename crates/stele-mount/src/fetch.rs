@@ -3,17 +3,17 @@
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use fuser::Errno;
+use parking_lot::Mutex;
 use stele_client::Failure;
 use stele_core::hash::Sha256;
 use stele_core::id::VersionId;
 
 use crate::server::{Cause, Verdict, WRITE, WRITE_BLIND, judge};
 use crate::shared::{Counters, Shared, State};
-use crate::slow::lock;
 use crate::tree::{Head, Ino};
 
 /// Threads that fetch, for all mounts of a process together.
@@ -118,7 +118,8 @@ impl Shared {
             for text in texts.contents {
                 let Some(version) = VersionId::parse(&text.memory_version_id) else { continue };
                 let Some(hash) = missing.get(&version).copied() else { continue };
-                let Some(content) = text.content.filter(|content| Sha256::of(content.as_bytes()) == hash) else {
+                let Some(content) = text.content.filter(|content| Sha256::of(content.as_bytes()) == hash)
+                else {
                     continue;
                 };
                 missing.remove(&version);
@@ -190,7 +191,7 @@ impl Fetchers {
                 let receiver: Arc<Mutex<Receiver<Job>>> = receiver.clone();
                 let work = move || {
                     loop {
-                        let job = lock(&receiver).recv();
+                        let job = receiver.lock().recv();
                         let Ok(job) = job else { return };
                         job();
                     }
@@ -206,6 +207,6 @@ impl Fetchers {
 
     pub(crate) fn run(&self, job: Job) {
         // The receivers live as long as the process.
-        let _ = lock(&self.0).send(job);
+        let _ = self.0.lock().send(job);
     }
 }

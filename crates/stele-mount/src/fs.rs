@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use fuser::{
-    AccessFlags, BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
-    InitFlags, IoctlFlags, KernelConfig, LockOwner, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate,
-    ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen,
-    ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    AccessFlags, BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
+    INodeNo, InitFlags, IoctlFlags, KernelConfig, LockOwner, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr,
+    ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl,
+    ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
 use rustix::fs::OFlags;
@@ -23,7 +23,7 @@ use crate::names::{self, Made};
 use crate::options::Access;
 use crate::shared::{Counters, Handle, LONG, Shared, State};
 use crate::slow::{Owed, Reply};
-use crate::tree::{Ino, ROOT};
+use crate::tree::{Head, Ino, ROOT};
 
 /// Most bytes of a scratch file, and of one request to write.
 const SCRATCH_BYTES: usize = 16 * 1024 * 1024;
@@ -85,7 +85,12 @@ impl Fs {
     }
 
     /// Queues what changes the store, and answers when it is done.
-    fn queue(&self, req: &Request, reply: ReplyEmpty, task: impl FnOnce(&Arc<Shared>) -> Result<(), Errno> + Send + 'static) {
+    fn queue(
+        &self,
+        req: &Request,
+        reply: ReplyEmpty,
+        task: impl FnOnce(&Arc<Shared>) -> Result<(), Errno> + Send + 'static,
+    ) {
         let owed = Owed::new(reply, req.pid());
         self.shared.queue(move |shared| {
             // Nobody was told that it is done, so it need not be.
@@ -97,7 +102,12 @@ impl Fs {
     }
 
     /// Answers `reply` once the server is known to be there: now, or from another thread.
-    fn when_there<R: Reply>(&self, req: &Request, reply: R, then: impl FnOnce(&Arc<Shared>, R) + Send + 'static) {
+    fn when_there<R: Reply>(
+        &self,
+        req: &Request,
+        reply: R,
+        then: impl FnOnce(&Arc<Shared>, R) + Send + 'static,
+    ) {
         if self.state().is_fresh() {
             then(&self.shared, reply);
             return;
@@ -112,7 +122,14 @@ impl Fs {
         }));
     }
 
-    fn make(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, flags: i32) -> Result<Making, Errno> {
+    fn make(
+        &self,
+        req: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        flags: i32,
+    ) -> Result<Making, Errno> {
         let place = self.place(parent, name)?;
         let exclusive = has(flags, OFlags::EXCL);
         let made = if exclusive && mode & 0o777 == 0o600 { Made::Exclusively } else { Made::Plainly };
@@ -122,7 +139,8 @@ impl Fs {
         let directory = state.tree.path(place.parent).ok_or(Errno::ESTALE)?;
         if scratch.is_none() {
             let path = names::path(&directory, &place.name)?;
-            let known = state.tree.child(place.parent, &place.name).is_some() || state.tree.parked_at(&path).is_some();
+            let known = state.tree.child(place.parent, &place.name).is_some()
+                || state.tree.parked_at(&path).is_some();
             if !known && state.is_full() {
                 return Err(Errno::ENOSPC);
             }
@@ -205,7 +223,12 @@ fn nothing(state: &State, parent: Ino, reply: ReplyEntry) {
 }
 
 /// Opens a node; the number of the handle and what the kernel may keep.
-fn open(shared: &Shared, state: &mut State, ino: Ino, opening: Opening) -> Result<(FileHandle, FopenFlags), Errno> {
+fn open(
+    shared: &Shared,
+    state: &mut State,
+    ino: Ino,
+    opening: Opening,
+) -> Result<(FileHandle, FopenFlags), Errno> {
     if opening.write {
         state.check_writable(&shared.options)?;
     }
@@ -232,7 +255,11 @@ fn open(shared: &Shared, state: &mut State, ino: Ino, opening: Opening) -> Resul
     };
     state.handles.insert(number, handle);
     Counters::one(&shared.count.opens);
-    let flags = if keep { FopenFlags::FOPEN_KEEP_CACHE } else { FopenFlags::empty() };
+    let mut flags = if keep { FopenFlags::FOPEN_KEEP_CACHE } else { FopenFlags::empty() };
+    if !opening.write {
+        // Who only reads commits nothing when he closes: one message less for each file.
+        flags |= FopenFlags::FOPEN_NOFLUSH;
+    }
     Ok((FileHandle(number), flags))
 }
 
@@ -262,9 +289,8 @@ fn create(shared: &Arc<Shared>, making: &Making, reply: ReplyCreate) {
             }
         }
     });
-    let made = result.and_then(|(ino, opened)| {
-        Ok((state.attributes(ino, &shared.options).ok_or(Errno::ESTALE)?, opened))
-    });
+    let made = result
+        .and_then(|(ino, opened)| Ok((state.attributes(ino, &shared.options).ok_or(Errno::ESTALE)?, opened)));
     match made {
         Ok(((attributes, generation), (handle, flags))) => {
             let lifetime = name_lifetime(&state, making.place.parent);
@@ -278,7 +304,7 @@ fn create(shared: &Arc<Shared>, making: &Making, reply: ReplyCreate) {
 enum Written {
     Done,
     /// The text that it changes has to be fetched first.
-    Needs(crate::tree::Head),
+    Needs(Head),
 }
 
 /// What is written or cut.
@@ -289,7 +315,13 @@ enum Change {
 }
 
 /// Changes the draft of a file, which begins with the text that it has.
-fn change(shared: &Shared, state: &mut State, ino: Ino, number: Option<u64>, change: &Change) -> Result<Written, Errno> {
+fn change(
+    shared: &Shared,
+    state: &mut State,
+    ino: Ino,
+    number: Option<u64>,
+    change: &Change,
+) -> Result<Written, Errno> {
     state.check_writable(&shared.options)?;
     let handle = number.and_then(|number| state.handles.get(&number).cloned());
     if let Some(errno) = handle.as_ref().and_then(|handle| handle.spoilt) {
@@ -309,7 +341,10 @@ fn change(shared: &Shared, state: &mut State, ino: Ino, number: Option<u64>, cha
     {
         draft::check_written(data)?;
     }
-    if file.draft.is_none() && !cut && let Some(head) = &file.head {
+    if file.draft.is_none()
+        && !cut
+        && let Some(head) = &file.head
+    {
         let Some(text) = shared.text_here(head) else { return Ok(Written::Needs(head.clone())) };
         let draft = Draft::over(Some(head), &text, file.foreign);
         if let Some(file) = state.tree.file_mut(ino) {
@@ -350,7 +385,13 @@ fn change(shared: &Shared, state: &mut State, ino: Ino, number: Option<u64>, cha
 }
 
 /// As [`change`]; what is refused spoils the handle.
-fn change_or_spoil(shared: &Shared, state: &mut State, ino: Ino, number: Option<u64>, what: &Change) -> Result<Written, Errno> {
+fn change_or_spoil(
+    shared: &Shared,
+    state: &mut State,
+    ino: Ino,
+    number: Option<u64>,
+    what: &Change,
+) -> Result<Written, Errno> {
     let result = change(shared, state, ino, number, what);
     let scratch = state.tree.file(ino).is_some_and(|file| file.scratch.is_some());
     if let (Err(errno), Some(number)) = (&result, number.filter(|_| !scratch)) {
@@ -376,33 +417,50 @@ impl Fs {
             Err(errno) => reply.refuse(errno),
             Ok(Written::Needs(head)) => {
                 let owed = Owed::new(reply, req.pid());
-                let waiter = move |shared: &Arc<Shared>, text: Result<Arc<[u8]>, Errno>| {
-                    let mut state = shared.state();
-                    let changed = text.and_then(|text| {
-                        // Not evicted before it is used.
-                        if let Some(file) = state.tree.file_mut(ino)
-                            && file.draft.is_none()
-                            && file.head.as_ref() == Some(&head)
-                        {
-                            file.draft = Some(Draft::over(Some(&head), &text, file.foreign));
-                        }
-                        change_or_spoil(shared, &mut state, ino, number, &what)
-                    });
+                let job = move |shared: &Arc<Shared>, state: &mut State, changed: Result<(), Errno>| {
                     owed.answer(|reply| match changed {
-                        Ok(Written::Done) => then(shared, &mut state, reply),
-                        // The text became another meanwhile: what was meant for the old one is not for it.
-                        Ok(Written::Needs(_)) => reply.refuse(Errno::ESTALE),
+                        Ok(()) => then(shared, state, reply),
                         Err(errno) => reply.refuse(errno),
                     });
                 };
-                let head = state.tree.file(ino).and_then(|file| file.head.clone());
-                match head {
-                    Some(head) => self.shared.fetch(&mut state, ino, &head, Box::new(waiter)),
-                    None => waiter(&self.shared.clone(), Err(Errno::ESTALE)),
-                }
+                change_later(&self.shared, &mut state, (ino, number), what, head, Box::new(job));
             }
         }
     }
+}
+
+type Changed = Box<dyn FnOnce(&Arc<Shared>, &mut State, Result<(), Errno>) + Send>;
+
+/// Changes a draft once the text of `head` is here; again if there is another text by then.
+fn change_later(
+    shared: &Arc<Shared>,
+    state: &mut State,
+    (ino, number): (Ino, Option<u64>),
+    what: Change,
+    head: Head,
+    then: Changed,
+) {
+    let of = head.clone();
+    let waiter = move |shared: &Arc<Shared>, text: Result<Arc<[u8]>, Errno>| {
+        let mut state = shared.state();
+        let text = match text {
+            Ok(text) => text,
+            Err(errno) => return then(shared, &mut state, Err(errno)),
+        };
+        // The cache may have let go of it again already.
+        if let Some(file) = state.tree.file_mut(ino)
+            && file.draft.is_none()
+            && file.head.as_ref() == Some(&head)
+        {
+            file.draft = Some(Draft::over(Some(&head), &text, file.foreign));
+        }
+        match change_or_spoil(shared, &mut state, ino, number, &what) {
+            Ok(Written::Done) => then(shared, &mut state, Ok(())),
+            Err(errno) => then(shared, &mut state, Err(errno)),
+            Ok(Written::Needs(head)) => change_later(shared, &mut state, (ino, number), what, head, then),
+        }
+    };
+    shared.fetch(state, ino, &of, Box::new(waiter));
 }
 
 impl Filesystem for Fs {
@@ -465,7 +523,9 @@ impl Filesystem for Fs {
         reply: ReplyAttr,
     ) {
         let ino = ino.0;
-        let show = move |shared: &Shared, state: &State, reply: ReplyAttr| match state.attributes(ino, &shared.options) {
+        let show = move |shared: &Shared, state: &State, reply: ReplyAttr| match state
+            .attributes(ino, &shared.options)
+        {
             // Modes, owners and times stay what they are, whatever the kernel has put in its own copy.
             Some((attributes, _)) => reply.attr(&Duration::ZERO, &attributes),
             None => reply.error(Errno::ESTALE),
@@ -502,7 +562,16 @@ impl Filesystem for Fs {
         reply.error(Errno::EINVAL);
     }
 
-    fn mknod(&self, _: &Request, parent: INodeNo, name: &OsStr, mode: u32, _: u32, _: u32, reply: ReplyEntry) {
+    fn mknod(
+        &self,
+        _: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _: u32,
+        _: u32,
+        reply: ReplyEntry,
+    ) {
         const REGULAR: u32 = 0o100_000;
         if mode & 0o170_000 != REGULAR {
             return reply.error(Errno::EPERM);
@@ -616,7 +685,16 @@ impl Filesystem for Fs {
         }
     }
 
-    fn create(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, _: u32, flags: i32, reply: ReplyCreate) {
+    fn create(
+        &self,
+        req: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _: u32,
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
         match self.make(req, parent, name, mode, flags) {
             Ok(making) if making.scratch.is_some() => create(&self.shared, &making, reply),
             Ok(making) => self.when_there(req, reply, move |shared, reply| create(shared, &making, reply)),
@@ -707,7 +785,8 @@ impl Filesystem for Fs {
             state.handles.remove(&fh.0)
         };
         reply.ok();
-        let changed = handle.as_ref().is_some_and(|handle| handle.touched || handle.wrote || handle.spoilt.is_some());
+        let changed =
+            handle.as_ref().is_some_and(|handle| handle.touched || handle.wrote || handle.spoilt.is_some());
         if changed {
             let failed = handle.and_then(|handle| handle.failed);
             self.shared.queue(move |shared| shared.closed(ino, failed));
@@ -756,7 +835,14 @@ impl Filesystem for Fs {
         reply.ok();
     }
 
-    fn readdirplus(&self, _: &Request, ino: INodeNo, fh: FileHandle, offset: u64, mut reply: ReplyDirectoryPlus) {
+    fn readdirplus(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
         let mut state = self.state();
         if let Err(errno) = state.check_open() {
             return reply.error(errno);
@@ -774,10 +860,24 @@ impl Filesystem for Fs {
         let begin = listing.partition_point(|listed| listed.cookie <= offset);
         for listed in &listing[begin..] {
             // What is gone since the listing was made would come to life again.
-            let there = state.tree.nodes.get(&listed.ino).is_some_and(|node| node.parent == ino.0 && node.name == listed.name);
-            let Some((attributes, generation)) = state.attributes(listed.ino, options).filter(|_| there) else { continue };
+            let there = state
+                .tree
+                .nodes
+                .get(&listed.ino)
+                .is_some_and(|node| node.parent == ino.0 && node.name == listed.name);
+            let Some((attributes, generation)) = state.attributes(listed.ino, options).filter(|_| there)
+            else {
+                continue;
+            };
             let lifetime = names.min(state.lifetime(listed.ino));
-            if reply.add(INodeNo(listed.ino), listed.cookie, &*listed.name, &lifetime, &attributes, generation) {
+            if reply.add(
+                INodeNo(listed.ino),
+                listed.cookie,
+                &*listed.name,
+                &lifetime,
+                &attributes,
+                generation,
+            ) {
                 break;
             }
         }
@@ -826,7 +926,17 @@ impl Filesystem for Fs {
         reply.ok();
     }
 
-    fn ioctl(&self, _: &Request, _: INodeNo, _: FileHandle, _: IoctlFlags, _: u32, _: &[u8], _: u32, reply: ReplyIoctl) {
+    fn ioctl(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: IoctlFlags,
+        _: u32,
+        _: &[u8],
+        _: u32,
+        reply: ReplyIoctl,
+    ) {
         reply.error(Errno::ENOTTY);
     }
 

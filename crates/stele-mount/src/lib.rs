@@ -118,7 +118,7 @@ impl Mount {
         // Open files keep the kernel's side of a mount alive; the end of this process ends that too.
         let until = Instant::now() + LET_GO;
         while self.is_alive() && Instant::now() < until {
-            drop(self.shared.state().wait(Duration::from_millis(50)));
+            self.shared.state().wait(Duration::from_millis(50));
         }
         Ok(failed)
     }
@@ -126,7 +126,7 @@ impl Mount {
     /// Waits until the mount is gone: somebody unmounted it.
     pub fn wait(&self) {
         while self.is_alive() {
-            drop(self.shared.state().wait(Duration::from_secs(60)));
+            self.shared.state().wait(Duration::from_secs(60));
         }
     }
 }

@@ -36,23 +36,43 @@ struct Target {
 enum Plan {
     Done,
     /// Only this mount knows of what moves, or of where it moves to.
-    Here { scratch: Option<Scratch> },
+    Here {
+        scratch: Option<Scratch>,
+    },
     /// A memory gets a scratch name.
-    Park { path: String, scratch: Scratch },
+    Park {
+        path: String,
+        scratch: Scratch,
+    },
     /// What the file holds goes to the store first.
     CommitFirst(Ino),
     /// A memory that was put aside under the name is deleted first.
     RemoveFirst,
     /// A file of this mount becomes a memory.
-    Create { path: String, head: Option<Head> },
+    Create {
+        path: String,
+        head: Option<Head>,
+    },
     /// A file of this mount becomes the text of a memory.
-    Overwrite { target: Target, head: Option<Head> },
+    Overwrite {
+        target: Target,
+        head: Option<Head>,
+    },
     /// A memory gets another path.
-    Move { memory: MemoryId, path: String },
+    Move {
+        memory: MemoryId,
+        path: String,
+    },
     /// A memory becomes the text of another.
-    Onto { memory: MemoryId, head: Head, target: Target },
+    Onto {
+        memory: MemoryId,
+        head: Head,
+        target: Target,
+    },
     /// All memories of a directory get other paths.
-    Directory { moves: Vec<(Ino, MemoryId, String)> },
+    Directory {
+        moves: Vec<(Ino, MemoryId, String)>,
+    },
 }
 
 impl Shared {
@@ -110,7 +130,12 @@ impl Shared {
     }
 
     /// Gives a file or a directory another name.
-    pub(crate) fn rename(self: &Arc<Self>, from: &Place, to: &Place, flags: RenameFlags) -> Result<(), Errno> {
+    pub(crate) fn rename(
+        self: &Arc<Self>,
+        from: &Place,
+        to: &Place,
+        flags: RenameFlags,
+    ) -> Result<(), Errno> {
         if flags.intersects(RenameFlags::RENAME_EXCHANGE | RenameFlags::RENAME_WHITEOUT) {
             return Err(Errno::EINVAL);
         }
@@ -236,7 +261,9 @@ impl Shared {
                     self.commit(ino).map_err(never)?;
                 }
             }
-            Plan::Onto { memory, head, target } => self.onto(ino, to, (memory, &head), &target, again, until)?,
+            Plan::Onto { memory, head, target } => {
+                self.onto(ino, to, (memory, &head), &target, again, until)?
+            }
             Plan::Directory { moves } => self.move_directory(ino, to, &moves, until)?,
         }
         Ok(true)
@@ -295,15 +322,17 @@ impl Shared {
             };
             moves.iter().map(|(file, ..)| path(file)).collect()
         };
-        let flight =
-            self.depart(moves.iter().map(|(_, memory, _)| *memory), moves.iter().map(|(.., path)| path.clone()));
+        let flight = self
+            .depart(moves.iter().map(|(_, memory, _)| *memory), moves.iter().map(|(.., path)| path.clone()));
         let mut versions = Vec::with_capacity(moves.len());
         for (number, some) in moves.chunks(CHANGES).enumerate() {
             let ids: Vec<String> = some.iter().map(|(_, memory, _)| spell(*memory)).collect();
             let edits: Vec<Edit<'_>> =
                 some.iter().zip(&ids).map(|((.., path), id)| edit_path(id, path)).collect();
             match self.change(None, &edits, until) {
-                Ok(applied) => versions.extend((0..some.len()).map(|at| version_of(&applied, at).map(str::to_owned))),
+                Ok(applied) => {
+                    versions.extend((0..some.len()).map(|at| version_of(&applied, at).map(str::to_owned)))
+                }
                 Err(unmade) => {
                     self.take_back(&moves[..number * CHANGES], &before, until);
                     return Err(unmade);
@@ -406,7 +435,13 @@ fn plan(state: &State, ino: Ino, to: &Place, keep: bool) -> Result<Plan, Errno> 
     }
 }
 
-fn plan_directory(state: &State, ino: Ino, to: &Place, directory: &str, there: Option<Ino>) -> Result<Plan, Errno> {
+fn plan_directory(
+    state: &State,
+    ino: Ino,
+    to: &Place,
+    directory: &str,
+    there: Option<Ino>,
+) -> Result<Plan, Errno> {
     if state.tree.is_within(to.parent, ino) {
         return Err(Errno::EINVAL);
     }
@@ -435,7 +470,13 @@ fn plan_directory(state: &State, ino: Ino, to: &Place, directory: &str, there: O
     Ok(if moves.is_empty() { Plan::Here { scratch: None } } else { Plan::Directory { moves } })
 }
 
-fn plan_file(state: &State, ino: Ino, to: &Place, directory: &str, there: Option<Ino>) -> Result<Plan, Errno> {
+fn plan_file(
+    state: &State,
+    ino: Ino,
+    to: &Place,
+    directory: &str,
+    there: Option<Ino>,
+) -> Result<Plan, Errno> {
     if there.is_some_and(|there| state.tree.directory(there).is_some()) {
         return Err(Errno::EISDIR);
     }
@@ -478,7 +519,11 @@ fn plan_file(state: &State, ino: Ino, to: &Place, directory: &str, there: Option
         return Ok(Plan::Create { path, head: file.head.clone() });
     };
     if file.parked.as_deref() == Some(&path) && occupied.is_none() {
-        return Ok(if file.draft.is_some() { Plan::Move { memory, path } } else { Plan::Here { scratch: None } });
+        return Ok(if file.draft.is_some() {
+            Plan::Move { memory, path }
+        } else {
+            Plan::Here { scratch: None }
+        });
     }
     let put_aside = || state.tree.parked_at(&path).filter(|parked| *parked != ino).and_then(aside);
     match occupied.or_else(put_aside) {

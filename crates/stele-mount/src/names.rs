@@ -93,9 +93,23 @@ mod tests {
     #[test]
     fn scratch_names_are_those_of_the_table_and_no_others() {
         let litter = [
-            ".plan.md.swp", ".plan.md.swo", ".a.swx", "plan.md~", "4913", ".#plan.md", "#plan.md#", ".fs-ab12.tmp", ".tmp-9",
-            ".goutputstream-QX12", ".~lock.plan.odt#", ".nfs0001", ".fuse_hidden0001", ".DS_Store", "._plan.md",
-            "Thumbs.db", "desktop.ini",
+            ".plan.md.swp",
+            ".plan.md.swo",
+            ".a.swx",
+            "plan.md~",
+            "4913",
+            ".#plan.md",
+            "#plan.md#",
+            ".fs-ab12.tmp",
+            ".tmp-9",
+            ".goutputstream-QX12",
+            ".~lock.plan.odt#",
+            ".nfs0001",
+            ".fuse_hidden0001",
+            ".DS_Store",
+            "._plan.md",
+            "Thumbs.db",
+            "desktop.ini",
         ];
         for name in litter {
             assert_eq!(scratch(name, Made::Plainly), Some(Scratch::Litter), "{name}");
@@ -107,9 +121,20 @@ mod tests {
             assert_eq!(scratch(name, Made::Exclusively), Some(Scratch::Temporary), "{name}");
             assert_eq!(scratch(name, Made::Plainly), None, "{name}");
         }
-        for name in ["plan.md", ".env.example", ".editorconfig", "sediment", "tmpfile", ".rules", "swp", "a.swp", "#", "tmp.md",
-            "a.tmp.", "4913.md"]
-        {
+        for name in [
+            "plan.md",
+            ".env.example",
+            ".editorconfig",
+            "sediment",
+            "tmpfile",
+            ".rules",
+            "swp",
+            "a.swp",
+            "#",
+            "tmp.md",
+            "a.tmp.",
+            "4913.md",
+        ] {
             assert_eq!(scratch(name, Made::Exclusively), None, "{name}");
         }
     }

@@ -23,7 +23,7 @@ pub(crate) fn tell(shared: &Arc<Shared>, notifier: &Notifier) {
                 if shared.over.load(std::sync::atomic::Ordering::Relaxed) {
                     return;
                 }
-                state = state.wait(SLEEP);
+                state.wait(SLEEP);
             }
             state.news.drain(..).collect()
         };

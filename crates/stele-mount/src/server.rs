@@ -19,6 +19,8 @@ pub(crate) const WRITE: Duration = Duration::from_secs(11);
 pub(crate) const WRITE_BLIND: Duration = Duration::from_secs(3);
 /// Longest time to find out what became of a change.
 const SETTLE: Duration = Duration::from_millis(2_500);
+/// A server that answered so recently may be being restarted: it is asked for so long whether it is there.
+const RESTART: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(5));
 /// How long a server that answers with faults of its own is asked again.
 const FAULTS: Duration = Duration::from_secs(3);
 
@@ -59,9 +61,10 @@ pub(crate) fn judge(failure: &Failure, epoch: &str) -> Verdict {
     };
     let ours = failure.epoch.as_deref() == Some(epoch);
     match (status, code.as_str()) {
-        (401, _) => Verdict::Credential,
+        // Only the database that the mirror began with can say that a key is none, or that something is not there.
+        (401, _) if ours => Verdict::Credential,
+        (401, _) => Verdict::Unclear(Cause::Away),
         (403, _) => Verdict::Refused(Errno::EACCES.code()),
-        // Only the database that the mirror began with can say that something is not there.
         (404, _) if ours => Verdict::Moved,
         (404, _) => Verdict::Unclear(Cause::Away),
         (409, _) => Verdict::Moved,
@@ -165,32 +168,34 @@ impl Shared {
 
     /// Asks the server whether it is there and lets us in.
     pub(crate) fn probe(&self) -> Result<(), Errno> {
-        let (epoch, live) = {
+        let (epoch, live, contact) = {
             let state = self.state();
-            (state.epoch.clone(), state.live)
+            (state.epoch.clone(), state.live, state.contact)
         };
         let patience = if live { WRITE } else { WRITE_BLIND };
-        Counters::one(&self.count.requests);
-        match self.client.store_now(&self.store, patience) {
-            Ok(answer) => {
-                let mut state = self.state();
-                state.contact = Some(Instant::now());
-                state.archived |= answer.value.archived_at.is_some();
-                Ok(())
+        let restarting = contact.is_some_and(|at| at.elapsed() < RESTART.0);
+        let until = Instant::now() + if restarting { RESTART.1 } else { Duration::ZERO };
+        loop {
+            Counters::one(&self.count.requests);
+            let failure = match self.client.store_now(&self.store, patience) {
+                Ok(answer) => {
+                    let mut state = self.state();
+                    state.contact = Some(Instant::now());
+                    state.archived |= answer.value.archived_at.is_some();
+                    return Ok(());
+                }
+                Err(failure) => failure,
+            };
+            match judge(&failure, &epoch) {
+                Verdict::Unclear(cause) if Instant::now() >= until => return Err(cause.errno()),
+                Verdict::Unclear(_) => std::thread::sleep(Duration::from_millis(100)),
+                Verdict::Busy(_) | Verdict::DiskFull | Verdict::Archived | Verdict::Expired => return Ok(()),
+                Verdict::Refused(errno) => return Err(Errno::from_i32(errno)),
+                verdict @ (Verdict::Credential | Verdict::Moved) => {
+                    self.heed(verdict);
+                    return Err(self.state().check_open().err().unwrap_or(Errno::EACCES));
+                }
             }
-            Err(failure) => match judge(&failure, &epoch) {
-                Verdict::Unclear(cause) => Err(cause.errno()),
-                Verdict::Busy(_) | Verdict::DiskFull | Verdict::Archived | Verdict::Expired => Ok(()),
-                Verdict::Refused(errno) => Err(Errno::from_i32(errno)),
-                Verdict::Credential => {
-                    self.end(Ended::Credential);
-                    Err(Errno::EACCES)
-                }
-                Verdict::Moved => {
-                    self.end(Ended::Deleted);
-                    Err(Errno::ESTALE)
-                }
-            },
         }
     }
 
@@ -342,7 +347,7 @@ impl Shared {
     ) -> Flight<'_> {
         let mut state = self.state();
         while state.feed_waits {
-            state = state.wait(Duration::from_secs(1));
+            state.wait(Duration::from_secs(1));
         }
         state.in_flight = Some(crate::shared::InFlight {
             memories: memories.into_iter().collect(),
@@ -380,7 +385,12 @@ mod tests {
     #[test]
     fn only_the_server_it_knows_can_say_that_something_is_gone() {
         assert_eq!(judge(&refused(404, "not_found_error", Some("e")), "e"), Verdict::Moved);
+        assert_eq!(judge(&refused(401, "authentication_error", Some("e")), "e"), Verdict::Credential);
         for other in [Some("f"), None] {
+            assert_eq!(
+                judge(&refused(401, "authentication_error", other), "e"),
+                Verdict::Unclear(Cause::Away)
+            );
             assert_eq!(judge(&refused(404, "not_found_error", other), "e"), Verdict::Unclear(Cause::Away));
         }
     }

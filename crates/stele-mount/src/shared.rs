@@ -1,12 +1,13 @@
 //! What all threads of one mount share.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use fuser::{Errno, FileAttr, FileType, Generation, INodeNo};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use stele_client::Client;
@@ -15,7 +16,6 @@ use stele_core::id::{MemoryId, VersionId, base58};
 
 use crate::fetch::Waiter;
 use crate::options::{Access, Options};
-use crate::slow::lock;
 use crate::tree::{Ino, Kind, Listed, News, Tree};
 
 /// How long the kernel may believe what it was told: until it is told otherwise.
@@ -176,7 +176,7 @@ impl Shared {
 
     /// The state, locked. What the tree has to tell the kernel is queued when the guard goes.
     pub(crate) fn state(&self) -> Guard<'_> {
-        Guard { state: Some(lock(&self.state)), turned: &self.turned }
+        Guard { state: self.state.lock(), turned: &self.turned }
     }
 
     /// Puts a task behind those that wait for their turn.
@@ -192,28 +192,22 @@ impl Shared {
 
 /// The locked state.
 pub(crate) struct Guard<'a> {
-    state: Option<MutexGuard<'a, State>>,
+    state: MutexGuard<'a, State>,
     turned: &'a Condvar,
 }
 
 impl Guard<'_> {
     /// Lets go of the state until something has turned, or so long.
-    pub(crate) fn wait(mut self, most: Duration) -> Self {
+    pub(crate) fn wait(&mut self, most: Duration) {
         self.publish();
-        if let Some(state) = self.state.take() {
-            let waited = self.turned.wait_timeout(state, most);
-            self.state = Some(waited.unwrap_or_else(std::sync::PoisonError::into_inner).0);
-        }
-        self
+        self.turned.wait_for(&mut self.state, most);
     }
 
     fn publish(&mut self) {
-        if let Some(state) = &mut self.state {
-            let news = state.tree.take_news();
-            if !news.is_empty() {
-                state.news.extend(news);
-                self.turned.notify_all();
-            }
+        let news = self.state.tree.take_news();
+        if !news.is_empty() {
+            self.state.news.extend(news);
+            self.turned.notify_all();
         }
     }
 }
@@ -222,13 +216,13 @@ impl std::ops::Deref for Guard<'_> {
     type Target = State;
 
     fn deref(&self) -> &State {
-        self.state.as_ref().expect("only empty while it waits")
+        &self.state
     }
 }
 
 impl std::ops::DerefMut for Guard<'_> {
     fn deref_mut(&mut self) -> &mut State {
-        self.state.as_mut().expect("only empty while it waits")
+        &mut self.state
     }
 }
 
@@ -346,7 +340,13 @@ impl State {
         for ino in all {
             self.tree.news_of(ino);
         }
-        let names: Vec<_> = self.tree.nodes.values().filter(|node| !node.name.is_empty()).map(|node| (node.parent, node.name.clone())).collect();
+        let names: Vec<_> = self
+            .tree
+            .nodes
+            .values()
+            .filter(|node| !node.name.is_empty())
+            .map(|node| (node.parent, node.name.clone()))
+            .collect();
         for (parent, name) in names {
             self.tree.name_news(parent, &name);
         }

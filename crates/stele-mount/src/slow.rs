@@ -6,10 +6,11 @@
 //! it given, and what was asked for stands or falls on its own.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use fuser::{Errno, ReplyAttr, ReplyCreate, ReplyData, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite};
+use parking_lot::{Condvar, Mutex};
 
 /// Longest time until an answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(14);
@@ -45,7 +46,7 @@ impl<R: Reply> Owed<R> {
         let reply = Arc::new(Mutex::new(Some(reply)));
         let watched = reply.clone();
         let refuse = move |errno| {
-            if let Some(reply) = lock(&watched).take() {
+            if let Some(reply) = watched.lock().take() {
                 reply.refuse(errno);
             }
         };
@@ -55,12 +56,12 @@ impl<R: Reply> Owed<R> {
 
     /// Whether somebody still waits.
     pub(crate) fn is_due(&self) -> bool {
-        lock(&self.reply).is_some()
+        self.reply.lock().is_some()
     }
 
     /// Answers, if nobody did.
     pub(crate) fn answer(self, with: impl FnOnce(R)) {
-        if let Some(reply) = lock(&self.reply).take() {
+        if let Some(reply) = self.reply.lock().take() {
             with(reply);
         }
     }
@@ -80,7 +81,7 @@ impl<R: Reply> Drop for Owed<R> {
     fn drop(&mut self) {
         Watcher::get().remove(self.number);
         // Whoever was to answer went away without a word: a fault of ours, but never a hang.
-        if let Some(reply) = lock(&self.reply).take() {
+        if let Some(reply) = self.reply.lock().take() {
             reply.refuse(Errno::EIO);
         }
     }
@@ -110,7 +111,7 @@ impl Watcher {
     }
 
     fn add(&self, watched: Watched) -> u64 {
-        let mut pending = lock(&self.pending);
+        let mut pending = self.pending.lock();
         pending.0 += 1;
         let number = pending.0;
         pending.1.insert(number, watched);
@@ -121,18 +122,18 @@ impl Watcher {
     }
 
     fn remove(&self, number: u64) {
-        lock(&self.pending).1.remove(&number);
+        self.pending.lock().1.remove(&number);
     }
 
     fn watch(&self) {
-        let mut pending = lock(&self.pending);
+        let mut pending = self.pending.lock();
         loop {
             if pending.1.is_empty() {
-                pending = self.some.wait(pending).unwrap_or_else(PoisonError::into_inner);
+                self.some.wait(&mut pending);
             }
             drop(pending);
             std::thread::sleep(LOOK);
-            pending = lock(&self.pending);
+            pending = self.pending.lock();
             for watched in pending.1.values().filter(|watched| watched.since.elapsed() >= LOOK) {
                 if watched.since.elapsed() >= PATIENCE {
                     (watched.refuse)(Errno::ETIMEDOUT);
@@ -153,9 +154,4 @@ fn is_being_killed(pid: u32) -> bool {
         u64::from_str_radix(mask.trim(), 16).ok()
     });
     masks.into_iter().any(|mask| mask & KILL != 0)
-}
-
-/// Locks; a thread that panicked left whole steps behind, never half of one.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -597,7 +597,10 @@ impl Tree {
 
     /// Takes a node out of its directory because the store says so; directories that are empty then go too.
     fn take_out(&mut self, ino: Ino) {
-        let Some((mut parent, name)) = self.nodes.get(&ino).map(|node| (node.parent, node.name.clone())) else { return };
+        let Some((mut parent, name)) = self.nodes.get(&ino).map(|node| (node.parent, node.name.clone()))
+        else {
+            return;
+        };
         if parent == 0 {
             return;
         }
@@ -653,9 +656,12 @@ impl Tree {
     }
 
     fn add_directory(&mut self, parent: Ino, name: &str) -> Ino {
-        let seed = self.path(parent).unwrap_or_default().bytes().chain(name.bytes()).fold(7, |sum: u64, byte| {
-            mix(sum ^ u64::from(byte))
-        });
+        let seed = self
+            .path(parent)
+            .unwrap_or_default()
+            .bytes()
+            .chain(name.bytes())
+            .fold(7, |sum: u64, byte| mix(sum ^ u64::from(byte)));
         let ino = self.free_number(seed);
         self.insert(ino, Kind::Directory(Directory::new()));
         self.link(parent, name, ino);
@@ -740,3 +746,6 @@ pub(crate) fn errno_of(gone: Gone) -> Option<Errno> {
         Gone::Directory => Some(Errno::EISDIR),
     }
 }
+
+#[cfg(test)]
+mod tests;
