@@ -12,7 +12,7 @@ class Relay:
 
     `open` forwards; `silent` lets nothing through and refuses nothing, as a cut network does (what was sent meanwhile is
     lost, with its connection); a number is answered to each request in the server's place; `lose answers` lets requests
-    through and hangs up on the answers.
+    through and hangs up on the answers to changes.
     """
 
     def __init__(self, port: int) -> None:
@@ -49,9 +49,12 @@ class Relay:
         with contextlib.suppress(OSError):
             server = socket.create_connection(("127.0.0.1", self.upstream))
             self.sockets.append(server)
-            threading.Thread(target=self._back, args=(server, client), daemon=True).start()
+            asked: list[str] = []
+            threading.Thread(target=self._back, args=(server, client, asked), daemon=True).start()
             while data := client.recv(65536):
-                self.requests += [line.decode() for line in data.split(b"\r\n") if line.endswith(b" HTTP/1.1")]
+                lines = [line.decode() for line in data.split(b"\r\n") if line.endswith(b" HTTP/1.1")]
+                self.requests += lines
+                asked += lines
                 if self._silent():
                     break
                 if isinstance(self.mode, int):
@@ -62,10 +65,11 @@ class Relay:
                 server.sendall(data)
         self._hang_up(client)
 
-    def _back(self, server: socket.socket, client: socket.socket) -> None:
+    def _back(self, server: socket.socket, client: socket.socket, asked: list[str]) -> None:
         with contextlib.suppress(OSError):
             while data := server.recv(65536):
-                if self._silent() or self.mode == "lose answers":
+                lost = self.mode == "lose answers" and asked[-1].startswith("POST")
+                if self._silent() or lost:
                     break
                 client.sendall(data)
         self._hang_up(client)

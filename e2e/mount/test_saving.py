@@ -6,6 +6,8 @@ then, and how many versions each of its memories has.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
 import threading
 import time
@@ -128,8 +130,6 @@ def test_two_mounts_append_to_one_file(store, mnt, new_mount):
 
 
 def test_fsync_is_a_moment_of_commit(store, mnt):
-    import os
-
     fd = os.open(mnt / "j.md", os.O_CREAT | os.O_WRONLY, 0o644)
     os.write(fd, b"first\n")
     os.fsync(fd)
@@ -141,17 +141,18 @@ def test_fsync_is_a_moment_of_commit(store, mnt):
 
 
 def test_what_was_closed_is_what_the_server_has(store, mnt, tmp_path):
-    script = 'for k in $(seq 60); do head -c $((k * 1500)) /dev/urandom | base64 -w 60 > "$T/$k"; cp "$T/$k" "$MNT/$k.md" || exit 1; done'
+    script = 'for k in $(seq 60); do head -c $((k * 1000)) /dev/urandom | base64 -w 60 > "$T/$k"; cp "$T/$k" "$MNT/$k.md" || exit 1; done'
     sh(script, MNT=mnt, T=tmp_path).ok()
     assert store.texts() == {f"/{k}.md": (tmp_path / str(k)).read_text() for k in range(1, 61)}
     assert len(store.versions()) == 60
 
 
 def test_sigterm_commits_what_open_handles_have_written(store, mount):
-    with open(mount.target / "a.md", "w") as file:
-        file.write("written\n")
-        file.flush()
-        assert mount.stop() == 0
+    fd = os.open(mount.target / "a.md", os.O_CREAT | os.O_WRONLY)
+    os.write(fd, b"written\n")
+    assert mount.stop() == 0
+    with contextlib.suppress(OSError):
+        os.close(fd)
     assert store.texts() == {"/a.md": "written\n"} and len(store.versions()) == 1
 
 
