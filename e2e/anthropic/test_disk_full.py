@@ -38,6 +38,9 @@ def test_a_full_disk_refuses_writes_and_nothing_else(disk, fresh_server, new_cli
         return wire("POST", f"{tree.route}/memories", json={"path": path, "content": "x"})
 
     resize(disk, "64m")
+    with (disk / "ballast").open("wb") as ballast:
+        room = os.statvfs(disk)
+        ballast.write(bytes(room.f_bavail * room.f_frsize - (2 << 20)))
     attempts = iter(range(1_000))
     assert eventually(lambda: create(f"/{next(attempts)}.md").status == 503, 30, 0.2)
     stored = tree.paths()

@@ -1,4 +1,5 @@
-//! How much room the disk has: writes are refused below 1 GiB or 5 %, so that the database never meets a full one.
+//! How much room the disk has: writes are refused below 1 GiB, or below 5 % of a disk where that is less, so that the
+//! database never meets a full one and a small disk can be used at all.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -36,5 +37,5 @@ fn has_room(dir: &Path) -> bool {
     let Ok(disk) = rustix::fs::statvfs(dir) else { return true };
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     let total = disk.f_blocks.saturating_mul(disk.f_frsize);
-    free >= LEAST_BYTES && free >= total / 100 * LEAST_PERCENT
+    free >= LEAST_BYTES.min(total / 100 * LEAST_PERCENT)
 }
