@@ -247,4 +247,5 @@ def main() -> None:
         server.close()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -6,8 +6,9 @@ import uuid
 
 import pytest
 
+from kit.agents import attach
 from kit.expect import eventually
-from kit.ids import unknown_uuid
+from kit.ids import unknown_uuid, uuid_of
 from kit.routes import KEYS, PERMISSIONS, STORES, WORKSPACES
 
 FOUR = {"read", "create", "update", "delete"}
@@ -116,3 +117,21 @@ def test_a_workspace_needs_a_name(wire):
 def test_own_routes_need_no_beta_header_and_take_both_credentials(wire):
     for auth in ("bearer", "x-api-key"):
         wire("GET", KEYS, beta=None, auth=auth).ok()
+
+
+def test_a_credential_is_told_what_it_is(wire, house, tree, new_key):
+    route = "/stele/v1/self"
+    admin = wire("GET", route).ok()
+    assert (admin["type"], admin["role"]) == ("api_key", "admin")
+    assert admin["permissions"] == ["read", "create", "update", "delete"]
+    some = new_key(permissions=["read", "update"])
+    own = wire.as_key(some["key"])("GET", route).ok()
+    assert (own["api_key_id"], own["permissions"]) == (some["api_key_id"], ["read", "update"]) and "role" not in own
+    worker = wire.as_key(house.key)("GET", route).ok()
+    assert (worker["type"], worker["permissions"]) == ("environment_key", [])
+    session = house.start(attach(tree.id))
+    token = wire("POST", f"/stele/v1/sessions/{uuid_of(session.id)}/tokens", json={}).ok(201)["token"]
+    inside = wire.as_key(token)("GET", route).ok()
+    assert (inside["type"], inside["session_id"]) == ("session_token", str(uuid_of(session.id)))
+    assert {admin["workspace_id"]} == {one["workspace_id"] for one in (own, worker, inside)}
+    wire.as_key("rma_" + "x" * 43)("GET", route).refused_flat(401, "unauthorized")

@@ -6,6 +6,7 @@ import pytest
 from anthropic.lib.tools import ToolError
 from anthropic.tools.memory import BetaLocalFilesystemMemoryTool
 
+from kit.server import E2E
 from kit.tree import Tree
 
 
@@ -124,3 +125,20 @@ def test_parallel_insertions_are_all_kept(wire, sdk):
 
     assert all(not answer["is_error"] for answer in together(*(insert(n) for n in range(4))))
     assert sorted(tree.texts()["/log.md"].split("\n")[1:-1]) == [f"line {n}" for n in range(4)]
+
+
+def test_the_class_in_the_docs_works_with_the_official_tool(sdk, tree):
+    page = (E2E.parent / "docs/MEMORY_TOOL.md").read_text()
+    scope: dict = {}
+    exec(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1], scope)  # noqa: S102
+    memory = scope["StoreMemory"](sdk, tree.id)
+    assert memory.to_dict()["type"] == "memory_20250818"
+    memory.call({"command": "create", "path": "/memories/a.md", "file_text": "one\n"})
+    memory.call({"command": "str_replace", "path": "/memories/a.md", "old_str": "one", "new_str": "two"})
+    assert "two" in memory.call({"command": "view", "path": "/memories/a.md"})
+    with pytest.raises(ToolError, match="does not exist"):
+        memory.call({"command": "view", "path": "/memories/none.md"})
+    memory.call({"command": "rename", "old_path": "/memories/a.md", "new_path": "/memories/b.md"})
+    assert tree.texts() == {"/b.md": "two\n"}
+    memory.call({"command": "delete", "path": "/memories/b.md"})
+    assert tree.paths() == []

@@ -371,14 +371,28 @@ impl Searcher {
         Ok(At { sequence, value })
     }
 
-    /// The memories as they now are.
+    /// The memories as they now are. A damaged one counts as none, so that it does not hide the others; it is found by
+    /// asking for half as many until it is alone.
     async fn heads(&self, place: Place, memories: &[MemoryId]) -> Result<Vec<Head>, Error> {
         let mut heads: Vec<Head> = Vec::with_capacity(memories.len());
+        let mut most = memories.len();
         while heads.len() < memories.len() {
-            let asked = &memories[heads.len()..];
+            let rest = &memories[heads.len()..];
+            let asked = &rest[..rest.len().min(most)];
             let wanted = asked.iter().map(|memory| Wanted::Memory(*memory)).collect();
-            let found = self.storage.contents(place.workspace, place.store, wanted, READ_BYTES).await?;
-            let found = found.ok_or_else(|| place.unknown())?.value;
+            let found = match self.storage.contents(place.workspace, place.store, wanted, READ_BYTES).await {
+                Err(StorageError::Corrupt(_)) => {
+                    match asked {
+                        [damaged] => {
+                            heads.push(Head::of(*damaged, None));
+                            most = memories.len();
+                        }
+                        _ => most = asked.len() / 2,
+                    }
+                    continue;
+                }
+                found => found?.ok_or_else(|| place.unknown())?.value,
+            };
             if found.is_empty() {
                 return Err(StorageError::Internal("texts were asked for and none came".into()).into());
             }

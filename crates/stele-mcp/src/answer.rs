@@ -35,24 +35,32 @@ pub(crate) fn refusal(error: &ClientError, path: &str) -> String {
     };
     match error {
         ClientError::Refused { code, .. } if code == "memory_precondition_failed_error" => {
-            format!("{path} changed since you read it: read_memory again, and repeat with its content_sha256.")
+            format!(
+                "{path} changed since you read it: read_memory again, and repeat with its content_sha256."
+            )
         }
         ClientError::Refused { status: 404, .. } => {
             format!("{path} not found: list_memories or search_memories show what is there.")
         }
-        ClientError::Refused { status: 401, .. } => "The credential does not work any more: ask for a new one.".into(),
+        ClientError::Refused { status: 401, .. } => {
+            "The credential does not work any more: ask for a new one.".into()
+        }
         ClientError::Refused { status: 429 | 503 | 529, message, .. } => {
             format!("The server cannot do that now ({message}): try again in a moment.")
         }
         ClientError::Refused { message, .. } => sentence(message),
-        ClientError::Unreachable { .. } | ClientError::Slow { .. } | ClientError::Strange { .. } => sentence_of(error),
+        ClientError::Unreachable { .. } | ClientError::Slow { .. } | ClientError::Strange { .. } => {
+            sentence_of(error)
+        }
     }
 }
 
 /// A failure that has nothing to do with a path.
 pub(crate) fn failure(error: &ClientError) -> String {
     match error {
-        ClientError::Refused { status: 404, .. } => "The store is gone: it was deleted, or is out of reach.".into(),
+        ClientError::Refused { status: 404, .. } => {
+            "The store is gone: it was deleted, or is out of reach.".into()
+        }
         ClientError::Refused { status: 401 | 429 | 503 | 529, .. } => refusal(error, ""),
         _ => sentence_of(error),
     }

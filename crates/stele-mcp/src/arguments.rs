@@ -47,9 +47,13 @@ pub(crate) static PATH_PREFIX: Argument =
 pub(crate) static QUERY: Argument =
     text("query", "Words or a question; \"quoted\" words are looked for as a phrase.", 0, ANY);
 pub(crate) static LIMIT: Argument = number("limit", "Most entries of this page.", MOST);
-pub(crate) static PAGE: Argument = text("page", "The `page` that the page before named, for what is left.", 1, SHORT);
-pub(crate) static START_LINE: Argument =
-    number("start_line", "First line to read, from 1; the whole text where no line is named.", u32::MAX as u64);
+pub(crate) static PAGE: Argument =
+    text("page", "The `page` that the page before named, for what is left.", 1, SHORT);
+pub(crate) static START_LINE: Argument = number(
+    "start_line",
+    "First line to read, from 1; the whole text where no line is named.",
+    u32::MAX as u64,
+);
 pub(crate) static END_LINE: Argument = number("end_line", "Last line to read.", u32::MAX as u64);
 pub(crate) static CONTENT: Argument = text("content", "The whole text, at most 102,400 bytes.", 0, ANY);
 pub(crate) static SUMMARY: Argument =
@@ -112,7 +116,10 @@ impl Arguments {
         sent.retain(|_, value| !value.is_null());
         if sent.keys().any(|name| known.iter().all(|argument| argument.name != name)) {
             let names: Vec<_> = known.iter().map(|argument| format!("`{}`", argument.name)).collect();
-            return Err(format!("There is an argument that this tool does not have. It takes {}.", names.join(", ")));
+            return Err(format!(
+                "There is an argument that this tool does not have. It takes {}.",
+                names.join(", ")
+            ));
         }
         for argument in &known {
             match sent.get(argument.name) {
@@ -156,9 +163,11 @@ impl Arguments {
     pub(crate) fn expected(&self) -> Result<Option<&str>, String> {
         let check = |text| match Sha256::parse(text) {
             Ok(_) => Ok(text),
-            Err(_) => Err("`expected_content_sha256` must be the content_sha256 that read_memory told: 64 hexadecimal \
+            Err(_) => Err(
+                "`expected_content_sha256` must be the content_sha256 that read_memory told: 64 hexadecimal \
                            digits."
-                .to_owned()),
+                    .to_owned(),
+            ),
         };
         self.text(&EXPECTED).map(check).transpose()
     }
@@ -169,7 +178,8 @@ impl Argument {
         let name = self.name;
         match self.takes {
             Takes::Text(least, most) => {
-                let text = value.as_str().ok_or_else(|| format!("`{name}` must be a text, not {}.", kind(value)))?;
+                let text =
+                    value.as_str().ok_or_else(|| format!("`{name}` must be a text, not {}.", kind(value)))?;
                 let count = text.chars().take(most.saturating_add(1)).count();
                 match count {
                     count if count < least => Err(format!("`{name}` must not be so short: {}", self.about)),
@@ -180,7 +190,10 @@ impl Argument {
             Takes::Number(least, most) => match whole(value) {
                 Some(number) if (least..=most).contains(&number) => Ok(()),
                 Some(_) => Err(format!("`{name}` must be from {least} to {most}.")),
-                None => Err(format!("`{name}` must be a whole number from {least} to {most}, not {}.", kind(value))),
+                None => Err(format!(
+                    "`{name}` must be a whole number from {least} to {most}, not {}.",
+                    kind(value)
+                )),
             },
         }
     }
@@ -189,7 +202,11 @@ impl Argument {
 /// A whole number, also one that is written with a point.
 fn whole(value: &Value) -> Option<u64> {
     let float = || value.as_f64().filter(|number| number.fract() == 0.0 && (0.0..=9e15).contains(number));
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is whole and within bounds")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it is whole and within bounds"
+    )]
     value.as_u64().or_else(|| float().map(|number| number as u64))
 }
 

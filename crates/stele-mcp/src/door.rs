@@ -99,10 +99,13 @@ impl Door for InnerDoor {
             .map_err(|error| strange(error.to_string()))?;
         let Ok(response) = self.router.clone().oneshot(request).await;
         let status = response.status();
-        let bytes = response.into_body().collect().await.map_err(|error| strange(error.to_string()))?.to_bytes();
+        let bytes =
+            response.into_body().collect().await.map_err(|error| strange(error.to_string()))?.to_bytes();
         let body = match bytes.as_ref() {
             b"" => Value::Null,
-            bytes => serde_json::from_slice(bytes).map_err(|_| strange(format!("status {status}, no JSON")))?,
+            bytes => {
+                serde_json::from_slice(bytes).map_err(|_| strange(format!("status {status}, no JSON")))?
+            }
         };
         if status.is_success() { Ok(body) } else { Err(ClientError::refused(status.as_u16(), &body)) }
     }

@@ -96,7 +96,10 @@ impl Mcp {
             Ok(_) => return too_large(),
             Err(error) => return FlatError::from(error).into_response(),
         };
-        let is_json = parts.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+        let is_json = parts
+            .headers
+            .get(CONTENT_TYPE)
+            .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
         if parts.method == "POST"
             && is_json
             && let Err(refusal) = parse(&bytes)
@@ -129,7 +132,9 @@ fn refused(error: ScopeError) -> FlatError {
         ScopeError::Server(ClientError::Refused { status: 401, .. }) => auth::Unknown::Unauthenticated.into(),
         ScopeError::Server(ClientError::Refused { status, message, .. }) => match status {
             403 => FlatError::new(StatusCode::FORBIDDEN, "forbidden", message),
-            429 | 503 | 529 => FlatError::new(StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", message),
+            429 | 503 | 529 => {
+                FlatError::new(StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", message)
+            }
             _ => internal(),
         },
         ScopeError::Server(_) => internal(),

@@ -42,7 +42,8 @@ fn line(store: &Store) -> String {
 
 /// A text on one line, so that it cannot pass for another line of the list.
 fn one_line(text: &str) -> String {
-    let words: Vec<&str> = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|w| !w.is_empty()).collect();
+    let words: Vec<&str> =
+        text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|w| !w.is_empty()).collect();
     words.join(" ").chars().take(CHARACTERS).collect()
 }
 
@@ -61,7 +62,8 @@ mod tests {
             rights,
             archived: false,
         };
-        let text = instructions(&Scope { stores: vec![store("a", Rights::ALL), store("b", Rights::default())] });
+        let text =
+            instructions(&Scope { stores: vec![store("a", Rights::ALL), store("b", Rights::default())] });
         let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("- ")).collect();
         assert_eq!(
             lines[0],

@@ -32,7 +32,8 @@ impl Words {
     /// Another parameter, or two sessions.
     pub fn of_query(raw: Option<&str>) -> Result<Self, ScopeError> {
         let query = Query::parse(raw);
-        let known = |name: &str| ["session", "agent", "store"].contains(&name.strip_suffix("[]").unwrap_or(name));
+        let known =
+            |name: &str| ["session", "agent", "store"].contains(&name.strip_suffix("[]").unwrap_or(name));
         if query.names().any(|name| !known(name)) {
             return Err(ScopeError::Words("the parameters of /mcp are session, agent and store".into()));
         }
@@ -227,9 +228,10 @@ impl Scope {
             let text = "the key of an environment opens no memory: use an API key, or a token of the session";
             return Err(ScopeError::Words(text.into()));
         }
-        let named = words.session.as_deref().map(|text| {
-            session_uuid(text).ok_or_else(|| ScopeError::Missing("session not found".into()))
-        });
+        let named = words
+            .session
+            .as_deref()
+            .map(|text| session_uuid(text).ok_or_else(|| ScopeError::Missing("session not found".into())));
         let stores = match (named.transpose()?, own.session_id) {
             (Some(named), Some(own)) if named != own => {
                 return Err(ScopeError::Missing("session not found".into()));
@@ -237,7 +239,11 @@ impl Scope {
             (Some(session), _) => attachments(door, &session, rights).await?,
             (None, Some(session)) => {
                 let attached = attachments(door, &session, rights).await?;
-                if words.stores.is_empty() && words.agents.is_empty() { attached } else { some(attached, words)? }
+                if words.stores.is_empty() && words.agents.is_empty() {
+                    attached
+                } else {
+                    some(attached, words)?
+                }
             }
             (None, None) if words.agents.is_empty() && words.stores.is_empty() => {
                 let all: Stores = typed(door, format!("{STORES}?include_archived=true")).await?;
@@ -267,7 +273,8 @@ impl Scope {
         };
         let id = store_uuid(named);
         let directory = named.strip_prefix(MOUNTS).unwrap_or(named).trim_end_matches('/');
-        let found = self.stores.iter().find(|store| Some(&store.id) == id.as_ref() || store.slug == directory);
+        let found =
+            self.stores.iter().find(|store| Some(&store.id) == id.as_ref() || store.slug == directory);
         found.ok_or_else(|| format!("That store is not in scope. {}", self.list()))
     }
 
@@ -279,7 +286,11 @@ impl Scope {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        if names.is_empty() { "No store is in scope.".into() } else { format!("In scope: {}{more}.", names.join(", ")) }
+        if names.is_empty() {
+            "No store is in scope.".into()
+        } else {
+            format!("In scope: {}{more}.", names.join(", "))
+        }
     }
 }
 
@@ -312,7 +323,8 @@ fn some(attached: Vec<Store>, words: &Words) -> Result<Vec<Store>, ScopeError> {
     let scope = Scope { stores: attached };
     let chosen = words.stores.iter().map(|word| {
         let (named, most) = split(word);
-        let store = scope.store(Some(named)).map_err(|_| ScopeError::Missing(format!("store {named} not found")))?;
+        let store =
+            scope.store(Some(named)).map_err(|_| ScopeError::Missing(format!("store {named} not found")))?;
         Ok(Store { rights: store.rights.and(most), ..store.clone() })
     });
     chosen.collect()
@@ -329,7 +341,8 @@ async fn named_stores(door: &impl Door, words: &Words, rights: Rights) -> Result
         let not_found = || ScopeError::Missing(format!("agent {agent} not found"));
         let id = agent_uuid(agent).ok_or_else(not_found)?;
         let what = format!("agent {agent}");
-        let _agent: Value = typed(door, format!("/managed-agents/v1/agents/{id}")).await.map_err(missing(&what))?;
+        let _agent: Value =
+            typed(door, format!("/managed-agents/v1/agents/{id}")).await.map_err(missing(&what))?;
         let learned: Stores = typed(door, format!("{STORES}?agent_id={id}&origin=reflection")).await?;
         stores.extend(learned.memory_stores.into_iter().map(|listed| listed.store(Rights::default())));
     }

@@ -21,13 +21,19 @@ use crate::tools;
 /// one is judged by the server each time whatever the scope says.
 const BELIEVED: Duration = Duration::from_secs(5);
 
+/// How long a client that starts waits for the server.
+const SOON: Duration = Duration::from_secs(2);
+
 /// The tools on the stores that some words mean, through a door.
 #[derive(Clone)]
 pub struct Tools<D> {
     door: D,
     words: Arc<Words>,
-    known: Arc<Mutex<Option<(Instant, Arc<Scope>)>>>,
+    known: Arc<Mutex<Option<Known>>>,
 }
+
+/// A scope, and when it was asked for.
+type Known = (Instant, Arc<Scope>);
 
 impl<D: Door> Tools<D> {
     /// The tools on what `words` mean for whoever is at the door.
@@ -51,12 +57,17 @@ impl<D: Door> Tools<D> {
         Ok(scope)
     }
 
+    /// The scope, if it can be told soon: a client that starts must not wait for a server that hangs.
+    pub async fn scope_soon(&self) -> Option<Result<Arc<Scope>, ScopeError>> {
+        tokio::time::timeout(SOON, self.scope()).await.ok()
+    }
+
     /// What the server says of itself; with the stores in scope, if they can be told.
     async fn about(&self) -> ServerConfig {
         let about = self.get_info();
-        match self.scope().await {
-            Ok(scope) => about.with_instructions(instructions(&scope)),
-            Err(_) => about,
+        match self.scope_soon().await {
+            Some(Ok(scope)) => about.with_instructions(instructions(&scope)),
+            _ => about,
         }
     }
 }
@@ -91,7 +102,10 @@ impl<D: Door> ServerHandler for Tools<D> {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let rights = self.scope().await.map_or(Rights::ALL, |scope| scope.rights());
+        let rights = match self.scope_soon().await {
+            Some(Ok(scope)) => scope.rights(),
+            _ => Rights::ALL,
+        };
         Ok(ListToolsResult::with_all_items(tools::list(rights)))
     }
 

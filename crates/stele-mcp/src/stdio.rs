@@ -138,7 +138,10 @@ async fn put(output: Option<mpsc::Sender<Vec<u8>>>, message: ServerJsonRpcMessag
 impl Transport<RoleServer> for Stdio {
     type Error = Closed;
 
-    fn send(&mut self, message: ServerJsonRpcMessage) -> impl Future<Output = Result<(), Closed>> + Send + 'static {
+    fn send(
+        &mut self,
+        message: ServerJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), Closed>> + Send + 'static {
         put(self.lines.output.clone(), message)
     }
 
@@ -153,7 +156,9 @@ impl Transport<RoleServer> for Stdio {
                 return None;
             };
             let refusal = match line {
-                Line::TooLong => refusal(ErrorCode::INVALID_REQUEST, "the message is longer than 16 MiB", &Value::Null),
+                Line::TooLong => {
+                    refusal(ErrorCode::INVALID_REQUEST, "the message is longer than 16 MiB", &Value::Null)
+                }
                 Line::Text(line) if line.trim_ascii().is_empty() => continue,
                 Line::Text(line) => match parse(&line) {
                     Ok(message) => return Some(message),
@@ -196,14 +201,19 @@ pub(crate) fn parse(line: &[u8]) -> Result<ClientJsonRpcMessage, Value> {
     };
     if is_request && misshapen {
         let text = match method {
-            Some("tools/call") => "the parameters must be an object with a name and, as an object, the arguments",
-            Some("initialize") => "the parameters must be an object with protocolVersion, capabilities and clientInfo",
+            Some("tools/call") => {
+                "the parameters must be an object with a name and, as an object, the arguments"
+            }
+            Some("initialize") => {
+                "the parameters must be an object with protocolVersion, capabilities and clientInfo"
+            }
             _ => "the parameters must be an object",
         };
         return Err(refusal(ErrorCode::INVALID_PARAMS, text, &id));
     }
-    serde_json::from_value(value)
-        .map_err(|_| refusal(ErrorCode::INVALID_REQUEST, "the message is no JSON-RPC 2.0 message of MCP", &id))
+    serde_json::from_value(value).map_err(|_| {
+        refusal(ErrorCode::INVALID_REQUEST, "the message is no JSON-RPC 2.0 message of MCP", &id)
+    })
 }
 
 #[cfg(test)]

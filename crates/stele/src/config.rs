@@ -142,7 +142,8 @@ fn env_settings(env: Env<'_>) -> anyhow::Result<Settings> {
         max_bytes_per_store: number(env, "STELE_MAX_BYTES_PER_STORE")?,
         max_versions_per_store: number(env, "STELE_MAX_VERSIONS_PER_STORE")?,
         error_codes: env("STELE_ERROR_CODES"),
-        mcp_origins: env("STELE_MCP_ORIGINS").map(|list| list.split(',').map(|one| one.trim().into()).collect()),
+        mcp_origins: env("STELE_MCP_ORIGINS")
+            .map(|list| list.split(',').map(|one| one.trim().into()).collect()),
     })
 }
 
@@ -160,7 +161,10 @@ impl Config {
             ("sweep_seconds", self.sweep_secs.to_string()),
             ("body_cache_bytes", self.body_cache_bytes.to_string()),
             ("search_index_bytes", self.search_index_bytes.to_string()),
-            ("mcp_origins", if self.mcp_origins.is_empty() { "none".into() } else { self.mcp_origins.join(", ") }),
+            (
+                "mcp_origins",
+                if self.mcp_origins.is_empty() { "none".into() } else { self.mcp_origins.join(", ") },
+            ),
             ("error_codes", if self.error_codes == ErrorCodes::Sdk { "sdk" } else { "seed" }.into()),
             ("max_memories_per_store", self.limits.memories_per_store.to_string()),
             ("max_stores_per_workspace", cap(self.limits.stores_per_workspace)),
@@ -330,8 +334,9 @@ mod tests {
             assert_eq!(of(bad), None, "{bad}");
         }
         let dir = tempfile::tempdir().expect("a directory");
-        let vars = [("STELE_MCP_ORIGINS", "https://a.example, http://b:1")];
-        let config = load(dir.path(), "mcp_origins = ['http://c']", &vars, ServeFlags::default()).expect("a config");
+        let vars = [("HOME", "/home"), ("STELE_MCP_ORIGINS", "https://a.example, http://b:1")];
+        let config =
+            load(dir.path(), "mcp_origins = ['http://c']", &vars, ServeFlags::default()).expect("a config");
         assert_eq!(config.mcp_origins, ["https://a.example:443", "http://b:1"]);
     }
 

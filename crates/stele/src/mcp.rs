@@ -26,11 +26,12 @@ pub(crate) fn run(given: With<Mcp>) -> anyhow::Result<()> {
     let tools = Tools::new(ClientDoor::new(client), words.checked().map_err(unscoped)?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let served = runtime.block_on(async {
-        match tools.scope().await {
-            Ok(_) => {}
+        match tools.scope_soon().await {
+            Some(Ok(_)) => {}
             // It may come back, and then the tools work; until then they say what is the matter.
-            Err(ScopeError::Server(error)) if error.status().is_none() => complain(&error.to_string()),
-            Err(error) => return Err(unscoped(error)),
+            None => complain("the server does not answer yet"),
+            Some(Err(ScopeError::Server(error))) if error.status().is_none() => complain(&error.to_string()),
+            Some(Err(error)) => return Err(unscoped(error)),
         }
         serve_stdio(tools, std::io::stdin(), std::io::stdout()).await;
         Ok(())

@@ -66,8 +66,10 @@ async fn what_is_json_but_no_message_is_told_by_its_code() {
     ];
     let sent: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let found = answers(sent.as_bytes()).await;
-    let codes: Vec<i64> =
-        [Value::Null, json!(1), json!(2), json!(3), json!(4), json!(5), json!(6)].iter().map(|id| code(&found, id)).collect();
+    let codes: Vec<i64> = [Value::Null, json!(1), json!(2), json!(3), json!(4), json!(5), json!(6)]
+        .iter()
+        .map(|id| code(&found, id))
+        .collect();
     assert_eq!(codes, [-32_600, -32_602, -32_602, -32_602, -32_601, -32_600, -32_602], "{found:?}");
 }
 
@@ -91,7 +93,8 @@ async fn requests_before_initialize_are_served_and_a_version_is_agreed_on() {
 /// A call that cannot be carried out is a result for the model, not an error of the protocol.
 #[tokio::test]
 async fn a_server_out_of_reach_is_told_by_the_tool() {
-    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "list_memories"}});
+    let call =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "list_memories"}});
     let found = answers(format!("{call}\n").as_bytes()).await;
     assert_eq!(found[0]["result"]["isError"], true);
     let text = found[0]["result"]["content"][0]["text"].as_str().expect("a text");
@@ -104,5 +107,8 @@ async fn a_line_without_end_is_skipped_and_not_kept() {
     sent.extend_from_slice(b"\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}");
     let found = answers(&sent).await;
     assert_eq!(code(&found, &Value::Null), -32_600);
-    assert!(found.iter().any(|answer| answer["id"] == 1 && answer["result"] == json!({})), "also without a line break");
+    assert!(
+        found.iter().any(|answer| answer["id"] == 1 && answer["result"] == json!({})),
+        "also without a line break"
+    );
 }

@@ -63,7 +63,8 @@ impl<D: Door> Call<'_, D> {
         let named = all.iter().filter(|entry| name(&entry.path) == wanted);
         let below = format!("{}/", path.trim_end_matches('/'));
         let beside = all.iter().filter(|entry| {
-            name(&entry.path) != wanted && (directory(&entry.path) == within || entry.path.starts_with(&below))
+            name(&entry.path) != wanted
+                && (directory(&entry.path) == within || entry.path.starts_with(&below))
         });
         named.chain(beside).take(MOST).map(|entry| entry.path.clone()).collect()
     }
@@ -82,7 +83,8 @@ impl<D: Door> Call<'_, D> {
                 "" => format!("There is nothing below {prefix}."),
                 _ => "There is no further page.".to_owned(),
             };
-            let text = self.nothing(&what, "Call list_memories without path_prefix and page to see them.").await?;
+            let text =
+                self.nothing(&what, "Call list_memories without path_prefix and page to see them.").await?;
             let data = json!({"store": self.store.slug, "memories": [], "total": total, "left": 0});
             return Ok(result(text, data));
         }

@@ -39,7 +39,12 @@ struct Versions {
 }
 
 impl<D: Door> Call<'_, D> {
-    async fn versions(&self, of: Option<&str>, limit: usize, cursor: Option<&str>) -> Result<Versions, ClientError> {
+    async fn versions(
+        &self,
+        of: Option<&str>,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<Versions, ClientError> {
         let mut query = format!("/memory_versions?limit={limit}");
         for (name, value) in [("memory_id", of), ("cursor", cursor)] {
             if let Some(value) = value {
@@ -60,7 +65,8 @@ impl<D: Door> Call<'_, D> {
         };
         let mut cursor: Option<String> = None;
         for _ in 0..PAGES {
-            let page = self.versions(None, PAGE_OF, cursor.as_deref()).await.map_err(|error| failure(&error))?;
+            let page =
+                self.versions(None, PAGE_OF, cursor.as_deref()).await.map_err(|error| failure(&error))?;
             if let Some(version) = page.memory_versions.iter().find(|version| version.path == path.as_str()) {
                 return Ok(version.memory_id.clone());
             }
@@ -90,9 +96,15 @@ impl<D: Door> Call<'_, D> {
             };
             if page.memory_versions.is_empty() {
                 let text = self.nothing("Nothing has changed here yet.", "").await?;
-                return Ok(result(text.trim_end(), json!({"store": self.store.slug, "versions": [], "left": 0})));
+                return Ok(result(
+                    text.trim_end(),
+                    json!({"store": self.store.slug, "versions": [], "left": 0}),
+                ));
             }
-            let left = self.left(of.as_deref(), page.next_cursor.as_deref()).await.map_err(|error| failure(&error))?;
+            let left = self
+                .left(of.as_deref(), page.next_cursor.as_deref())
+                .await
+                .map_err(|error| failure(&error))?;
             let shown = self.told(&page, left);
             if fits(&shown) || limit == 1 {
                 return Ok(shown);
@@ -117,17 +129,20 @@ impl<D: Door> Call<'_, D> {
         let mut text = String::new();
         let mut versions: Vec<Value> = Vec::with_capacity(page.memory_versions.len());
         for version in &page.memory_versions {
-            let by = version.author_session_id.as_ref().map_or_else(
-                || version.author_kind.clone(),
-                |session| format!("session {session}"),
-            );
+            let by = version
+                .author_session_id
+                .as_ref()
+                .map_or_else(|| version.author_kind.clone(), |session| format!("session {session}"));
             let size = match (&version.redacted_at, version.byte_size) {
                 (Some(_), _) => ", redacted".to_owned(),
                 (None, Some(bytes)) if version.operation != "delete" => format!(", {bytes} bytes"),
                 _ => String::new(),
             };
             let why = version.rationale.as_deref().map(|why| format!(": {}", line(why))).unwrap_or_default();
-            text += &format!("{} {} {} by {by}{size}{why}\n", version.created_at, version.operation, version.path);
+            text += &format!(
+                "{} {} {} by {by}{size}{why}\n",
+                version.created_at, version.operation, version.path
+            );
             versions.push(json!({
                 "memory_version_id": version.memory_version_id, "created_at": version.created_at,
                 "operation": version.operation, "path": version.path, "by": by, "reason": version.rationale,

@@ -39,7 +39,9 @@ impl<D: Door> Call<'_, D> {
         let alike = self.alike(path.as_str()).await;
         if !alike.is_empty() {
             let (path, alike) = (path.as_str(), alike.join(", "));
-            return format!("{path} not found: look at {alike}, or at what list_memories and search_memories show.");
+            return format!(
+                "{path} not found: look at {alike}, or at what list_memories and search_memories show."
+            );
         }
         match self.count().await {
             Ok(_) => refusal(&error, path.as_str()),
@@ -68,8 +70,9 @@ impl<D: Door> Call<'_, D> {
         });
         let text = match (start, end) {
             (None, None) => whole.content,
-            _ => range(&whole.content, start.unwrap_or(1), end.unwrap_or(usize::MAX), &mut data)
-                .map_err(|lines| format!("{} has {lines} lines: `start_line` is behind them.", path.as_str()))?,
+            _ => range(&whole.content, start.unwrap_or(1), end.unwrap_or(usize::MAX), &mut data).map_err(
+                |lines| format!("{} has {lines} lines: `start_line` is behind them.", path.as_str()),
+            )?,
         };
         data["content"] = text.as_str().into();
         Ok(result(text, data))

@@ -24,7 +24,9 @@ impl<D: Door> Call<'_, D> {
     /// A page is the server's cursor with the number of memories that were shown before it, to say how many are left.
     pub(super) async fn search(&self) -> Brought {
         if self.arguments.the(&QUERY).trim().is_empty() {
-            return Err("`query` is empty: give some words or a question, or use list_memories to see all.".into());
+            return Err(
+                "`query` is empty: give some words or a question, or use list_memories to see all.".into()
+            );
         }
         let prefix = self.arguments.prefix()?;
         let page = self.arguments.text(&PAGE).map(|page| {
@@ -44,7 +46,8 @@ impl<D: Door> Call<'_, D> {
                 Err(error) => return Err(failure(&error)),
             };
             if hits.data.is_empty() {
-                let text = self.nothing("Nothing matches.", "Try other or fewer words, or list_memories.").await?;
+                let text =
+                    self.nothing("Nothing matches.", "Try other or fewer words, or list_memories.").await?;
                 let data = json!({"store": self.store.slug, "memories": [], "total": 0, "left": 0});
                 return Ok(result(text, data));
             }

@@ -30,7 +30,8 @@ impl<D: Door> Call<'_, D> {
     /// Carries out one change; whether it changed anything.
     async fn change(&self, change: &Value) -> Result<bool, ClientError> {
         let body = json!({"changes": [change]});
-        let answer = self.door.ask(Ask::Post(self.store.anthropic("/changesets"), body)).await.map_err(alone)?;
+        let answer =
+            self.door.ask(Ask::Post(self.store.anthropic("/changesets"), body)).await.map_err(alone)?;
         let applied: Applied = serde_json::from_value(answer)
             .map_err(|error| ClientError::Strange { url: "the server".into(), cause: error.to_string() })?;
         Ok(applied.data.iter().any(|one| one.memory_version_id.is_some()))
@@ -100,7 +101,8 @@ impl<D: Door> Call<'_, D> {
                 Ok(whole) => whole,
                 Err(error) => return Err(self.unread(&path, error).await),
             };
-            let replaced = replace_once(&whole.content, old, new).map_err(|error| not_replaced(&path, &error))?;
+            let replaced =
+                replace_once(&whole.content, old, new).map_err(|error| not_replaced(&path, &error))?;
             let hash = expected.unwrap_or(&whole.content_sha256);
             let mut update = json!({
                 "op": "update", "path": path.as_str(), "content": replaced.text, "expected_content_sha256": hash,
@@ -165,12 +167,16 @@ fn not_replaced(path: &MemoryPath, error: &NotReplaced) -> String {
     let path = path.as_str();
     match error {
         NotReplaced::Absent => {
-            format!("`old_str` is not in {path}: read_memory again and copy it exactly, spaces and line breaks too.")
+            format!(
+                "`old_str` is not in {path}: read_memory again and copy it exactly, spaces and line breaks too."
+            )
         }
         NotReplaced::Several(lines) => {
             let lines: Vec<_> = lines.iter().map(ToString::to_string).collect();
             let lines = lines.join(", ");
-            format!("`old_str` is in {path} several times, at lines {lines}: take in more of the text around it.")
+            format!(
+                "`old_str` is in {path} several times, at lines {lines}: take in more of the text around it."
+            )
         }
     }
 }
