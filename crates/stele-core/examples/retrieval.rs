@@ -68,7 +68,7 @@ fn main() {
         let index = Index::build(1, documents(&store));
         building += begun.elapsed();
         for question in &store.questions {
-            let request = Request { prefix: None, after: None, limit: K };
+            let request = Request { prefix: None, after: None, limit: K, nearness: None };
             let begun = Instant::now();
             let query = Query::parse(&question.text);
             let found = if has("--scan") {

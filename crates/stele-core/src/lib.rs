@@ -11,6 +11,7 @@ pub mod command;
 pub mod decide;
 pub mod dump;
 pub mod edit;
+pub mod embedder;
 pub mod feed;
 pub mod hash;
 pub mod id;

@@ -24,8 +24,46 @@ pub static BODY_CACHE_HITS: Counter = Counter::new();
 pub static BODY_CACHE_MISSES: Counter = Counter::new();
 /// Redactions answered.
 pub static REDACTIONS: Counter = Counter::new();
+/// Searches answered by words and nearness of meaning.
+pub static SEARCHES_BLENDED: Counter = Counter::new();
+/// Searches answered by words alone.
+pub static SEARCHES_BY_WORDS: Counter = Counter::new();
+/// Calls of the embedding model, by [`EmbeddingResult`].
+pub static EMBEDDING_CALLS: [Counter; EmbeddingResult::ALL.len()] =
+    [const { Counter::new() }; EmbeddingResult::ALL.len()];
 /// Refused requests by the code of the error.
 pub static REFUSALS: Table<Counter, 128> = Table::new();
+
+/// How a call of the embedding model ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EmbeddingResult {
+    /// With vectors.
+    Ok,
+    /// It took too long.
+    Timeout,
+    /// Out of reach, or it answered that it cannot at the moment or does not know the caller.
+    Unavailable,
+    /// It does not take the text.
+    Refused,
+    /// What came are no vectors, or not those asked for.
+    Unusable,
+}
+
+impl EmbeddingResult {
+    /// All of them with the label of each, in the order of [`EMBEDDING_CALLS`].
+    pub const ALL: [(Self, &'static str); 5] = [
+        (Self::Ok, "ok"),
+        (Self::Timeout, "timeout"),
+        (Self::Unavailable, "unavailable"),
+        (Self::Refused, "refused"),
+        (Self::Unusable, "unusable"),
+    ];
+
+    /// Counts a call that ended so.
+    pub fn count(self) {
+        EMBEDDING_CALLS[self as usize].count();
+    }
+}
 
 /// A number that only grows.
 #[derive(Debug, Default)]

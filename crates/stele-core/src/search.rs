@@ -1,7 +1,7 @@
 //! Search in one store: an inverted index in memory, BM25 over path, summary and content. DESIGN 8.
 //!
 //! Pure: documents, changes and queries come in, ranked ids go out. `Index` answers when it is built, `Scan` until
-//! then, alike to the last bit of a score. `snippet` shows why a memory was found, from the content that the caller
+//! then, alike to the last bit of a score. `Snippets` show why a memory was found, from the content that the caller
 //! read for the answer; the index keeps no text.
 
 mod blend;
@@ -12,20 +12,24 @@ mod function_words;
 mod index;
 mod irregular;
 mod matches;
+mod passages;
 mod postings;
 mod query;
 mod rank;
 mod scan;
 mod snippet;
 mod stem;
+mod vectors;
 mod vocabulary;
+mod wanted;
 mod words;
 
-pub use blend::{DENSE_WEIGHT, LEXICAL_WEIGHT, blend};
 pub use index::Index;
+pub use passages::{PassageKey, passage_key, passages};
 pub use query::Query;
 pub use scan::Scan;
-pub use snippet::{MAX_SNIPPET_CHARS, Snippet, snippet};
+pub use snippet::{MAX_SNIPPET_CHARS, Snippet, Snippets};
+pub use vectors::{Nearness, Quantized, Vectors};
 
 use std::collections::HashMap;
 
@@ -68,6 +72,9 @@ pub struct Request<'a> {
     pub after: Option<&'a Position>,
     /// At most so many hits.
     pub limit: usize,
+    /// How near memories are to what the query means, where an embedding model is asked: scores are then blended and
+    /// from 0 to 1, also as long as nothing is known of any. `None` where there is no model: words alone.
+    pub nearness: Option<&'a Nearness>,
 }
 
 /// Where an answer goes on: after the hit with this score and path.
@@ -101,7 +108,7 @@ pub struct Found {
     pub total_matches: usize,
     /// Where the next page begins; `None` on the last.
     pub next: Option<Position>,
-    /// What was in the end looked for, for `snippet`.
+    /// What was in the end looked for, for `Snippets`.
     pub terms: Terms,
 }
 

@@ -1,31 +1,42 @@
 //! Search of stores: their indexes, within a budget of bytes, kept up to their committed sequences. DESIGN 8.
 //!
 //! An index is built when its store is first searched; that first query is answered by a scan meanwhile. Each search
-//! first brings the index to the store's present sequence, so that it sees what any process has answered before.
+//! is answered by an index that is not behind the store's present sequence, so that it sees what any process has
+//! answered before.
 
-use std::collections::HashMap;
+mod meaning;
+mod slot;
+
+use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
-use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, oneshot};
+use tokio::sync::{OwnedMutexGuard, oneshot};
 
+use self::meaning::Embedding;
+use self::slot::{Head, Slot, Text};
+use crate::embedder::Embedder;
 use crate::feed::{Told, Wanted};
 use crate::id::{MemoryId, StoreId, WorkspaceId};
-use crate::model::{Memory, VersionText};
+use crate::meter;
+use crate::model::Memory;
 use crate::path::PathPrefix;
 use crate::refusal::Refusal;
-use crate::search::{Change, Document, Found, Index, Position, Query, Request, Scan, Snippet, snippet};
+use crate::search::{Found, Index, Nearness, Position, Query, Request, Scan, Snippet, Snippets};
 use crate::storage::{At, Error, Storage, StorageError};
 use crate::text::Summary;
 use crate::time::Timestamp;
 
 /// Bytes of contents that are read at once.
 const READ_BYTES: u64 = 4 * 1024 * 1024;
-/// Memories that are read at once.
-const READ_MEMORIES: usize = 1_000;
+/// Bytes of contents that one part of a whole store has about.
+const PART_BYTES: u64 = 1024 * 1024;
+/// Memories that one part of a whole store has at most.
+const PART_MEMORIES: usize = 200;
+/// Parts that are fetched at once.
+const PARTS_AT_ONCE: usize = 3;
 /// Changes that are followed at once.
 const FOLLOWED: usize = 500;
 /// From this many bytes on, snippets are cut by a worker.
@@ -53,8 +64,8 @@ pub struct Question {
 }
 
 impl Question {
-    fn request(&self) -> Request<'_> {
-        Request { prefix: self.prefix.as_ref(), after: self.after.as_ref(), limit: self.limit }
+    fn request<'a>(&'a self, nearness: Option<&'a Nearness>) -> Request<'a> {
+        Request { prefix: self.prefix.as_ref(), after: self.after.as_ref(), limit: self.limit, nearness }
     }
 }
 
@@ -90,94 +101,28 @@ pub struct SearchPage {
 pub struct Searcher {
     storage: Arc<dyn Storage>,
     workers: Arc<dyn Workers>,
+    embedding: Option<Embedding>,
     budget: usize,
-    slots: Mutex<HashMap<StoreId, Arc<Slot>>>,
+    slots: Mutex<HashMap<Place, Arc<Slot>>>,
     /// Counts uses, so that the longest unused is known.
     uses: AtomicU64,
 }
 
-/// The place of one store's index.
-#[derive(Default)]
-struct Slot {
-    index: RwLock<Option<Index>>,
-    /// Held while the index is built or follows the store: one at a time.
-    tending: Arc<AsyncMutex<()>>,
-    used: AtomicU64,
-    bytes: AtomicUsize,
-    /// Whether the index alone is beyond the budget, so that it is not kept.
-    oversized: AtomicBool,
-}
-
-impl Slot {
-    /// What `look` says of the index, if there is one.
-    fn look<T>(&self, look: impl FnOnce(&Index) -> T) -> Option<T> {
-        self.index.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(look)
-    }
-
-    fn sequence(&self) -> Option<u64> {
-        self.look(Index::sequence)
-    }
-
-    fn set(&self, index: Option<Index>) {
-        self.bytes.store(index.as_ref().map_or(0, Index::size_bytes), Ordering::Relaxed);
-        *self.index.write().unwrap_or_else(PoisonError::into_inner) = index;
-    }
-
-    /// Brings the index to `sequence`. It is out of its place meanwhile: a panic leaves none rather than half of one.
-    fn advance(&self, sequence: u64, heads: &[Head]) {
-        let mut place = self.index.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(mut index) = place.take() else { return };
-        index.advance(sequence, heads.iter().map(Head::change));
-        self.bytes.store(index.size_bytes(), Ordering::Relaxed);
-        *place = Some(index);
-    }
-}
-
-/// The texts of a memory's head.
-struct Text {
-    path: Box<str>,
-    summary: Summary,
-    content: Bytes,
-    updated_at: Timestamp,
-}
-
-/// A memory as it now is; without texts if it is gone.
-struct Head {
-    memory: MemoryId,
-    text: Option<Text>,
-}
-
-impl Head {
-    fn of(memory: MemoryId, found: Option<VersionText>) -> Self {
-        let text = |found: VersionText| {
-            Some(Text {
-                path: found.version.path?.as_str().into(),
-                summary: found.summary.unwrap_or_else(Summary::empty),
-                content: found.content?,
-                updated_at: found.version.created_at,
-            })
-        };
-        Self { memory, text: found.and_then(text) }
-    }
-
-    fn document(&self) -> Option<Document<'_>> {
-        let Text { path, summary, content, updated_at } = self.text.as_ref()?;
-        let content = std::str::from_utf8(content).unwrap_or_default();
-        let (memory, updated_at) = (self.memory, *updated_at);
-        Some(Document { memory, path, summary: summary.as_str(), content, updated_at })
-    }
-
-    fn change(&self) -> Change<'_> {
-        self.document().map_or(Change::Remove(self.memory), Change::Upsert)
-    }
-
-    fn bytes(&self) -> usize {
-        self.text.as_ref().map_or(0, |text| text.content.len())
-    }
+/// What is held for searches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SearchFigures {
+    /// Stores with an index.
+    pub indexes: usize,
+    /// Bytes of indexes and vectors.
+    pub bytes: usize,
+    /// Passages with a vector.
+    pub vectors: usize,
+    /// Memories whose vectors are not there yet.
+    pub wanting: usize,
 }
 
 /// A store as it is asked for.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Place {
     workspace: WorkspaceId,
     store: StoreId,
@@ -190,14 +135,30 @@ impl Place {
 }
 
 impl Searcher {
-    /// A searcher that keeps indexes of at most `budget` bytes together.
-    pub fn new(storage: Arc<dyn Storage>, workers: Arc<dyn Workers>, budget: usize) -> Arc<Self> {
-        Arc::new(Self { storage, workers, budget, slots: Mutex::default(), uses: AtomicU64::new(0) })
+    /// A searcher that keeps indexes of at most `budget` bytes together, with vectors if there is a model for them.
+    pub fn new(
+        storage: Arc<dyn Storage>,
+        workers: Arc<dyn Workers>,
+        embedder: Option<Arc<dyn Embedder>>,
+        budget: usize,
+    ) -> Arc<Self> {
+        let embedding = embedder.map(Embedding::new);
+        let (slots, uses) = (Mutex::default(), AtomicU64::new(0));
+        Arc::new(Self { storage, workers, embedding, budget, slots, uses })
     }
 
-    /// Bytes of the indexes that are kept.
-    pub fn bytes(&self) -> usize {
-        self.slots().values().map(|slot| slot.bytes.load(Ordering::Relaxed)).sum()
+    /// What is held at the moment.
+    pub fn figures(&self) -> SearchFigures {
+        let slots: Vec<_> = self.slots().values().cloned().collect();
+        slots.iter().fold(SearchFigures::default(), |sum, slot| {
+            let vectors = slot.vectors();
+            SearchFigures {
+                indexes: sum.indexes + usize::from(slot.sequence().is_some()),
+                bytes: sum.bytes + slot.bytes.load(Ordering::Relaxed),
+                vectors: sum.vectors + vectors.len(),
+                wanting: sum.wanting + vectors.wanting_count(),
+            }
+        })
     }
 
     /// The answer to a question, as of a sequence not older than the store's when it was asked.
@@ -211,66 +172,99 @@ impl Searcher {
         question: &Question,
     ) -> Result<At<SearchPage>, Error> {
         let place = Place { workspace, store };
-        let At { sequence, value: found } = self.found(place, question).await?;
-        let hits = self.shown(place, &found).await?;
-        let page = SearchPage { hits, total_matches: found.total_matches, next: found.next };
-        Ok(At { sequence, value: page })
+        let slot = self.slot(place);
+        let nearness = self.nearness(&slot, question).await;
+        let blended = nearness.as_ref().is_some_and(Nearness::is_known);
+        let answer = self.answer(place, &slot, question, nearness).await;
+        match &answer {
+            Ok(_) => {
+                if blended { &meter::SEARCHES_BLENDED } else { &meter::SEARCHES_BY_WORDS }.count();
+                if !blended || slot.vectors().wanting_count() > 0 {
+                    self.fetch_vectors(place, &slot);
+                }
+            }
+            Err(Error::Refused { .. }) => drop(self.slots().remove(&place)),
+            Err(Error::Failed(_)) => {}
+        }
+        answer
     }
 
-    async fn found(self: &Arc<Self>, place: Place, question: &Question) -> Result<At<Found>, Error> {
-        let slot = self.slot(place.store);
-        if let Some(found) = self.follow_and_search(place, &slot, question).await? {
-            return Ok(found);
+    /// Takes note that a store was changed here: where a model is asked, its vectors follow without a search.
+    pub fn changed(self: &Arc<Self>, workspace: WorkspaceId, store: StoreId) {
+        if self.embedding.is_none() {
+            return;
+        }
+        let place = Place { workspace, store };
+        // A store that nobody searches pushes out none that somebody does.
+        let known = self.slots().get(&place).cloned();
+        if known.is_some() || self.figures().bytes < self.budget / 2 {
+            self.fetch_vectors(place, &known.unwrap_or_else(|| self.slot(place)));
+        }
+    }
+
+    async fn answer(
+        self: &Arc<Self>,
+        place: Place,
+        slot: &Arc<Slot>,
+        question: &Question,
+        nearness: Option<Nearness>,
+    ) -> Result<At<SearchPage>, Error> {
+        let request = question.request(nearness.as_ref());
+        if let Some(answer) = self.answer_by_index(place, slot, &question.query, &request).await? {
+            return Ok(answer);
         }
         // The first query reads the store itself; those that come meanwhile wait for the index that is then built.
         if let Ok(tending) = slot.tending.clone().try_lock_owned()
-            && let Some(found) = self.scan(place, question).await?
+            && let Some(found) = self.scan(place, question, nearness.clone()).await?
         {
+            let answer = self.show(place, found).await?;
             if !slot.oversized.load(Ordering::Relaxed) {
                 let (searcher, slot) = (self.clone(), slot.clone());
                 // Where it fails, the next query finds no index and tries again.
                 let build = async move { drop(searcher.build(place, &slot, tending).await) };
                 self.workers.spawn(Box::pin(build));
             }
-            return Ok(found);
+            return Ok(answer);
         }
         if !slot.oversized.load(Ordering::Relaxed) {
             let tending = slot.tending.clone().lock_owned().await;
-            self.build(place, &slot, tending).await?;
-            if let Some(found) = self.follow_and_search(place, &slot, question).await? {
-                return Ok(found);
+            self.build(place, slot, tending).await?;
+            if let Some(answer) = self.answer_by_index(place, slot, &question.query, &request).await? {
+                return Ok(answer);
             }
         }
         // There is no room to keep the index: it is made for this query alone.
         let (index, question) = (self.read_index(place).await?, question.clone());
-        self.on_worker(move || {
-            let sequence = index.sequence();
-            At { sequence, value: index.search(&question.query, &question.request()) }
-        })
-        .await
+        let search = move || {
+            let found = index.search(&question.query, &question.request(nearness.as_ref()));
+            At { sequence: index.sequence(), value: found }
+        };
+        let found = self.on_worker(search).await?;
+        self.show(place, found).await
     }
 
-    /// The answer of the index, brought to the store's present sequence; `None` if there is none.
-    async fn follow_and_search(
-        &self,
+    /// The answer of the index, if there is one: the read that fetches the texts of the hits tells at which sequence
+    /// the store is, and where that is not the index's, the index follows and is asked again.
+    async fn answer_by_index(
+        self: &Arc<Self>,
         place: Place,
         slot: &Arc<Slot>,
-        question: &Question,
-    ) -> Result<Option<At<Found>>, Error> {
-        let store = self.storage.store_by_id(place.workspace, place.store).await?;
-        let Some(store) = store else {
-            self.slots().remove(&place.store);
-            return Err(place.unknown());
-        };
-        if slot.sequence().is_some_and(|known| known < store.counters.sequence)
-            && !self.follow(place, slot, store.counters.sequence).await?
-        {
-            return Ok(None);
+        query: &Query,
+        request: &Request<'_>,
+    ) -> Result<Option<At<SearchPage>>, Error> {
+        let mut followed = false;
+        loop {
+            let found = slot.look(|index| At { sequence: index.sequence(), value: index.search(query, request) });
+            let Some(At { sequence, value: found }) = found else { return Ok(None) };
+            let heads = self.heads(place, &memories(&found)).await?;
+            if followed || heads.sequence <= sequence {
+                return Ok(Some(At { sequence, value: self.page(found, heads.value).await? }));
+            }
+            if !self.follow(place, slot, heads.sequence).await? {
+                return Ok(None);
+            }
+            followed = true;
         }
-        Ok(slot.look(|index| {
-            let found = index.search(&question.query, &question.request());
-            At { sequence: index.sequence(), value: found }
-        }))
     }
 
     /// Brings the index to `sequence` or beyond; false if it cannot be, and is gone.
@@ -296,38 +290,70 @@ impl Searcher {
                     touched.push(version.memory);
                 }
             }
-            let heads = self.heads(place, &touched).await?;
+            let heads = self.heads(place, &touched).await?.value;
+            let passage_chars = self.passage_chars();
             if heads.iter().map(Head::bytes).sum::<usize>() < WORKER_BYTES {
-                slot.advance(to, &heads);
+                slot.advance(to, &heads, passage_chars);
             } else {
                 let slot = slot.clone();
-                self.on_worker(move || slot.advance(to, &heads)).await?;
+                self.on_worker(move || slot.advance(to, &heads, passage_chars)).await?;
             }
         }
-        self.keep_within_budget(place.store);
+        self.keep_within_budget(place);
         Ok(true)
     }
 
-    /// Builds the index unless somebody else did; `tending` is that of the slot.
-    async fn build(&self, place: Place, slot: &Slot, _tending: OwnedMutexGuard<()>) -> Result<(), Error> {
-        if slot.sequence().is_none() {
-            slot.set(Some(self.read_index(place).await?));
-            self.keep_within_budget(place.store);
+    /// Brings the index to the store's present sequence, building it where there is none.
+    async fn bring_up_to_date(self: &Arc<Self>, place: Place, slot: &Arc<Slot>) -> Result<(), Error> {
+        if slot.sequence().is_none() && !slot.oversized.load(Ordering::Relaxed) {
+            let tending = slot.tending.clone().lock_owned().await;
+            self.build(place, slot, tending).await?;
+        }
+        let present = self.heads(place, &[]).await?.sequence;
+        if slot.sequence().is_some_and(|known| known < present) {
+            self.follow(place, slot, present).await?;
         }
         Ok(())
     }
 
+    /// Builds the index unless somebody else did; `tending` is that of the slot.
+    async fn build(
+        self: &Arc<Self>,
+        place: Place,
+        slot: &Slot,
+        _tending: OwnedMutexGuard<()>,
+    ) -> Result<(), Error> {
+        if slot.sequence().is_none() {
+            let index = self.read_index(place).await?;
+            if self.passage_chars().is_some() && !slot.oversized_vectors.load(Ordering::Relaxed) {
+                slot.vectors_mut().reset(index.memories());
+            }
+            slot.set(Some(index));
+            self.keep_within_budget(place);
+        }
+        Ok(())
+    }
+
+    fn passage_chars(&self) -> Option<usize> {
+        self.embedding.as_ref().map(Embedding::passage_chars)
+    }
+
     /// The answer of a scan; `None` if that takes an index.
-    async fn scan(&self, place: Place, question: &Question) -> Result<Option<At<Found>>, Error> {
+    async fn scan(
+        self: &Arc<Self>,
+        place: Place,
+        question: &Question,
+        nearness: Option<Nearness>,
+    ) -> Result<Option<At<Found>>, Error> {
         let scan = Scan::new(question.query.clone());
         let read = |scan: &mut Scan, heads: Vec<Head>| scan.read(heads.iter().filter_map(Head::document));
         let At { sequence, value: scan } = self.read_all(place, scan, read).await?;
         let question = question.clone();
-        let found = self.on_worker(move || scan.answer(&question.request())).await?;
+        let found = self.on_worker(move || scan.answer(&question.request(nearness.as_ref()))).await?;
         Ok(found.map(|value| At { sequence, value }))
     }
 
-    async fn read_index(&self, place: Place) -> Result<Index, Error> {
+    async fn read_index(self: &Arc<Self>, place: Place) -> Result<Index, Error> {
         let read = |index: &mut Index, heads: Vec<Head>| index.advance(0, heads.iter().map(Head::change));
         let At { sequence, value: mut index } = self.read_all(place, Index::default(), read).await?;
         self.on_worker(move || {
@@ -340,27 +366,19 @@ impl Searcher {
 
     /// Reads all heads of a store into `into`, on a worker while the next ones are fetched.
     async fn read_all<T: Send + 'static>(
-        &self,
+        self: &Arc<Self>,
         place: Place,
         into: T,
         read: impl Fn(&mut T, Vec<Head>) + Copy + Send + 'static,
     ) -> Result<At<T>, Error> {
         let snapshot = self.storage.snapshot(place.workspace, place.store).await?;
         let At { sequence, value: memories } = snapshot.ok_or_else(|| place.unknown())?;
+        let mut parts = parts(&memories).map(|ids| self.start_reading(place, ids));
+        let mut coming: VecDeque<_> = parts.by_ref().take(PARTS_AT_ONCE).collect();
         let mut reading = self.start_on_worker(move || into);
-        let mut rest = &memories[..];
-        while !rest.is_empty() {
-            let mut bytes = 0;
-            let fits = |memory: &&Memory| {
-                let before = bytes;
-                bytes += memory.size_bytes;
-                before < READ_BYTES
-            };
-            let count = rest.iter().take(READ_MEMORIES).take_while(fits).count();
-            let (now, later) = rest.split_at(count);
-            rest = later;
-            let ids: Vec<MemoryId> = now.iter().map(|memory| memory.id).collect();
-            let heads = self.heads(place, &ids).await?;
+        while let Some(heads) = coming.pop_front() {
+            let heads = heads.await.map_err(|_| worker_is_gone())??;
+            coming.extend(parts.next());
             let mut into = reading.await.map_err(|_| worker_is_gone())?;
             reading = self.start_on_worker(move || {
                 read(&mut into, heads);
@@ -371,17 +389,34 @@ impl Searcher {
         Ok(At { sequence, value })
     }
 
-    /// The memories as they now are. A damaged one counts as none, so that it does not hide the others; it is found by
-    /// asking for half as many until it is alone.
-    async fn heads(&self, place: Place, memories: &[MemoryId]) -> Result<Vec<Head>, Error> {
+    /// Fetches the heads beside whatever else goes on.
+    fn start_reading(
+        self: &Arc<Self>,
+        place: Place,
+        ids: Vec<MemoryId>,
+    ) -> oneshot::Receiver<Result<Vec<Head>, Error>> {
+        let (done, result) = oneshot::channel();
+        let searcher = self.clone();
+        self.workers.spawn(Box::pin(async move {
+            let heads = searcher.heads(place, &ids).await;
+            // Whoever asked may have gone away.
+            drop(done.send(heads.map(|heads| heads.value)));
+        }));
+        result
+    }
+
+    /// The memories as they now are: none is older than the sequence. A damaged one counts as none, so that it does not
+    /// hide the others; it is found by asking for half as many until it is alone.
+    async fn heads(&self, place: Place, memories: &[MemoryId]) -> Result<At<Vec<Head>>, Error> {
         let mut heads: Vec<Head> = Vec::with_capacity(memories.len());
+        let mut sequence = None;
         let mut most = memories.len();
-        while heads.len() < memories.len() {
+        loop {
             let rest = &memories[heads.len()..];
             let asked = &rest[..rest.len().min(most)];
             let wanted = asked.iter().map(|memory| Wanted::Memory(*memory)).collect();
             let found = match self.storage.contents(place.workspace, place.store, wanted, READ_BYTES).await {
-                Err(StorageError::Corrupt(_)) => {
+                Err(StorageError::Corrupt(_)) if !asked.is_empty() => {
                     match asked {
                         [damaged] => {
                             heads.push(Head::of(*damaged, None));
@@ -391,63 +426,82 @@ impl Searcher {
                     }
                     continue;
                 }
-                found => found?.ok_or_else(|| place.unknown())?.value,
+                found => found?.ok_or_else(|| place.unknown())?,
             };
-            if found.is_empty() {
+            if found.value.is_empty() && !asked.is_empty() {
                 return Err(StorageError::Internal("texts were asked for and none came".into()).into());
             }
-            heads.extend(asked.iter().zip(found).map(|(memory, found)| Head::of(*memory, found)));
+            let sequence = *sequence.get_or_insert(found.sequence);
+            heads.extend(asked.iter().zip(found.value).map(|(memory, found)| Head::of(*memory, found)));
+            if heads.len() >= memories.len() {
+                return Ok(At { sequence, value: heads });
+            }
         }
-        Ok(heads)
+    }
+
+    /// What was found as an answer shows it.
+    async fn show(&self, place: Place, found: At<Found>) -> Result<At<SearchPage>, Error> {
+        let At { sequence, value: found } = found;
+        let heads = self.heads(place, &memories(&found)).await?.value;
+        Ok(At { sequence, value: self.page(found, heads).await? })
     }
 
     /// The hits with what an answer shows of them; without those that are gone by now.
-    async fn shown(&self, place: Place, found: &Found) -> Result<Vec<SearchHit>, Error> {
-        if found.hits.is_empty() {
-            return Ok(Vec::new());
-        }
-        let ids: Vec<MemoryId> = found.hits.iter().map(|hit| hit.memory).collect();
-        let heads = self.heads(place, &ids).await?;
-        let (hits, terms) = (found.hits.clone(), found.terms.clone());
+    async fn page(&self, found: Found, heads: Vec<Head>) -> Result<SearchPage, Error> {
+        let Found { hits, total_matches, next, terms } = found;
         let many = heads.iter().map(Head::bytes).sum::<usize>() > WORKER_BYTES;
         let show = move || {
+            let snippets = Snippets::of(&terms);
             let shown = hits.into_iter().zip(heads).filter_map(|(hit, head)| {
-                let snippet = snippet(&terms, head.document()?.content);
+                let snippet = snippets.cut(head.document()?.content);
                 let Text { path, summary, updated_at, .. } = head.text?;
                 Some(SearchHit { memory: hit.memory, path, summary, snippet, score: hit.score, updated_at })
             });
             shown.collect()
         };
-        if many { self.on_worker(show).await } else { Ok(show()) }
+        let hits = if many { self.on_worker(show).await? } else { show() };
+        Ok(SearchPage { hits, total_matches, next })
     }
 
-    fn slots(&self) -> MutexGuard<'_, HashMap<StoreId, Arc<Slot>>> {
+    fn slots(&self) -> MutexGuard<'_, HashMap<Place, Arc<Slot>>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn slot(&self, store: StoreId) -> Arc<Slot> {
-        let slot = self.slots().entry(store).or_default().clone();
+    fn slot(&self, place: Place) -> Arc<Slot> {
+        let slot = self.slots().entry(place).or_default().clone();
         slot.used.store(self.uses.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         slot
     }
 
-    /// Drops the indexes that were longest unused, until the others are within the budget.
-    fn keep_within_budget(&self, latest: StoreId) {
+    /// Whether the slot is that of the store still, and has an index and room for vectors.
+    fn keeps_vectors(&self, place: Place, slot: &Arc<Slot>) -> bool {
+        let kept = self.slots().get(&place).is_some_and(|kept| Arc::ptr_eq(kept, slot));
+        kept && slot.sequence().is_some() && !slot.oversized_vectors.load(Ordering::Relaxed)
+    }
+
+    /// Drops what was longest unused, until the rest is within the budget. What alone is beyond it is not kept:
+    /// first the vectors, then the index.
+    fn keep_within_budget(&self, latest: Place) {
         let mut slots = self.slots();
         let bytes = |slot: &Slot| slot.bytes.load(Ordering::Relaxed);
-        let mut total: usize = slots.values().map(|slot| bytes(slot)).sum();
-        if let Some(slot) = slots.get(&latest).filter(|slot| bytes(slot) > self.budget) {
-            total -= bytes(slot);
-            slot.oversized.store(true, Ordering::Relaxed);
-            slot.set(None);
+        if let Some(slot) = slots.get(&latest) {
+            if bytes(slot) > self.budget {
+                slot.oversized_vectors.store(true, Ordering::Relaxed);
+                slot.drop_vectors();
+            }
+            if bytes(slot) > self.budget {
+                slot.oversized.store(true, Ordering::Relaxed);
+                slot.set(None);
+            }
         }
+        let mut total: usize = slots.values().map(|slot| bytes(slot)).sum();
         while total > self.budget {
-            let used = |(_, slot): &(&StoreId, &Arc<Slot>)| slot.used.load(Ordering::Relaxed);
+            let used = |(_, slot): &(&Place, &Arc<Slot>)| slot.used.load(Ordering::Relaxed);
             let oldest = slots.iter().filter(|(_, slot)| bytes(slot) > 0).min_by_key(used);
-            let Some((&store, slot)) = oldest else { break };
+            let Some((&place, slot)) = oldest else { break };
             total -= bytes(slot);
             slot.set(None);
-            slots.remove(&store);
+            slots.remove(&place);
         }
     }
 
@@ -467,6 +521,27 @@ impl Searcher {
     ) -> Result<T, Error> {
         self.start_on_worker(work).await.map_err(|_| worker_is_gone())
     }
+}
+
+fn memories(found: &Found) -> Vec<MemoryId> {
+    found.hits.iter().map(|hit| hit.memory).collect()
+}
+
+/// The ids of memories in parts that are read at once.
+fn parts(memories: &[Memory]) -> impl Iterator<Item = Vec<MemoryId>> {
+    let mut rest = memories;
+    std::iter::from_fn(move || {
+        let mut bytes = 0;
+        let fits = |memory: &&Memory| {
+            let before = bytes;
+            bytes += memory.size_bytes;
+            before < PART_BYTES
+        };
+        let count = rest.iter().take(PART_MEMORIES).take_while(fits).count();
+        let (part, later) = rest.split_at(count);
+        rest = later;
+        (count > 0).then(|| part.iter().map(|memory| memory.id).collect())
+    })
 }
 
 fn worker_is_gone() -> Error {

@@ -19,6 +19,7 @@ use crate::meter;
 use crate::model::{Origin, Status, Store, VersionText};
 use crate::path::PathPrefix;
 use crate::refusal::Refusal;
+use crate::embedder::Embedder;
 use crate::searcher::{Searcher, Workers};
 use crate::storage::{
     At, Change, ChangeAll, Changed, ChangedAll, Error, InStore, Installation, KeyRecord, KnownBodies,
@@ -110,6 +111,8 @@ pub struct Setup {
     pub search_index_bytes: usize,
     /// Threads for searches and what outlives a request.
     pub workers: Arc<dyn Workers>,
+    /// The embedding model for searches, where there is one.
+    pub embedder: Option<Arc<dyn Embedder>>,
     /// Called when a store was deleted, so that somebody calls [`Stele::purge`] soon.
     pub purge_wanted: Box<dyn Fn() + Send + Sync>,
 }
@@ -260,7 +263,12 @@ impl Stele {
     pub fn new(setup: Setup, installation: Installation) -> Self {
         let estimated_bodies = usize::try_from(setup.body_cache_bytes / 2048).unwrap_or(usize::MAX);
         let cache = Cache::with_weighter(estimated_bodies, setup.body_cache_bytes, BodyWeight);
-        let searcher = Searcher::new(setup.storage.clone(), setup.workers, setup.search_index_bytes);
+        let searcher = Searcher::new(
+            setup.storage.clone(),
+            setup.workers,
+            setup.embedder,
+            setup.search_index_bytes,
+        );
         Self {
             searcher,
             storage: setup.storage,
@@ -415,6 +423,9 @@ impl Stele {
         let change =
             Change { workspace: caller.workspace, store, actor: caller.actor(), command, with_content };
         let result = self.storage.change(change).await;
+        if result.is_ok() {
+            self.searcher.changed(caller.workspace, store);
+        }
         if deletes_store && result.is_ok() {
             (self.purge_wanted)();
         }
@@ -443,7 +454,11 @@ impl Stele {
             caller.may_in(store, resource, action)?;
         }
         let change = ChangeAll { workspace: caller.workspace, store, actor: caller.actor(), changeset };
-        self.storage.change_all(change).await
+        let result = self.storage.change_all(change).await;
+        if result.is_ok() {
+            self.searcher.changed(caller.workspace, store);
+        }
+        result
     }
 
     /// A live memory.

@@ -10,7 +10,8 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use stele_core::meter::{self, Counter, Histogram, Table};
+use stele_core::meter::{self, Counter, EmbeddingResult, Histogram, Table};
+use stele_core::searcher::SearchFigures;
 use stele_core::service::Stele;
 
 use crate::flat::FlatError;
@@ -49,14 +50,14 @@ pub fn routes(stele: Arc<Stele>) -> Router {
 pub(crate) async fn metrics(State(stele): State<Arc<Stele>>) -> Response {
     match stele.store_count().await {
         Ok(stores) => {
-            ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], render(stores)).into_response()
+            ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], render(stores, stele.search_figures())).into_response()
         }
         Err(error) => FlatError::from(error).into_response(),
     }
 }
 
 /// All families, as a scrape sees them.
-fn render(stores: u64) -> String {
+fn render(stores: u64, search: SearchFigures) -> String {
     let mut text = Text(String::with_capacity(16 * 1024));
     text.requests();
     let one = |counter: &Counter| counter.get();
@@ -82,6 +83,7 @@ fn render(stores: u64) -> String {
         "Reads that the body cache could not answer.",
         one(&meter::BODY_CACHE_MISSES),
     );
+    text.search(search);
     text.single("stele_redactions_total", "counter", "Redactions answered.", one(&meter::REDACTIONS));
     text.family("stele_refusals_total", "counter", "Refused requests by the code of the error.");
     for (code, count) in meter::REFUSALS.all() {
@@ -131,6 +133,25 @@ impl Text {
         );
     }
 
+    fn search(&mut self, held: SearchFigures) {
+        let gauges = [
+            ("stele_search_indexes", "Stores with an index for searches.", held.indexes),
+            ("stele_search_index_bytes", "Bytes of indexes and vectors for searches.", held.bytes),
+            ("stele_search_vectors", "Passages of memories with a vector.", held.vectors),
+            ("stele_search_vectors_missing", "Memories whose vectors are not there yet.", held.wanting),
+        ];
+        for (name, help, value) in gauges {
+            self.single(name, "gauge", help, value as u64);
+        }
+        self.family("stele_searches_total", "counter", "Searches answered, by what ranked them.");
+        self.line("stele_searches_total", "ranking=\"words\"", meter::SEARCHES_BY_WORDS.get());
+        self.line("stele_searches_total", "ranking=\"blended\"", meter::SEARCHES_BLENDED.get());
+        self.family("stele_embedding_requests_total", "counter", "Requests to the embedding model, by their end.");
+        for ((_, result), count) in EmbeddingResult::ALL.iter().zip(&meter::EMBEDDING_CALLS) {
+            self.line("stele_embedding_requests_total", &format!("result=\"{result}\""), count.get());
+        }
+    }
+
     fn requests(&mut self) {
         const NAME: &str = "stele_http_request_duration_seconds";
         self.family(NAME, "histogram", "Time from the head of a request to the head of its answer.");
@@ -158,7 +179,7 @@ mod tests {
             .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
             .map(str::to_owned)
             .collect();
-        let text = render(0);
+        let text = render(0, SearchFigures::default());
         let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
         assert_eq!(types.map(str::to_owned).collect::<BTreeSet<_>>(), documented);
     }
@@ -166,7 +187,7 @@ mod tests {
     #[test]
     fn a_request_is_counted_under_its_method_and_class() {
         observe(None, &Method::PATCH, StatusCode::from_u16(529).expect("a status"), Duration::from_millis(3));
-        let text = render(0);
+        let text = render(0, SearchFigures::default());
         let labels = "route=\"unmatched\",method=\"PATCH\",status=\"5xx\"";
         assert!(
             text.contains(&format!("stele_http_request_duration_seconds_bucket{{{labels},le=\"0.005\"}} 1")),

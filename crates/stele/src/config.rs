@@ -1,5 +1,7 @@
 //! Configuration: flags over environment over one TOML file over defaults. DESIGN 14.
 
+mod embedding;
+
 use std::io::ErrorKind;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -40,6 +42,8 @@ pub(crate) struct Config {
     pub(crate) body_cache_bytes: u64,
     /// Bytes of indexes for searches kept in memory.
     pub(crate) search_index_bytes: u64,
+    /// The embedding model for searches, if one is named.
+    pub(crate) embedding: Option<stele_embed::Config>,
     /// Of the Recursion dialect.
     pub(crate) error_codes: ErrorCodes,
     /// Origins of web pages that may call `/mcp`, beside those of this machine.
@@ -61,12 +65,22 @@ struct Settings {
     sweep_seconds: Option<u64>,
     body_cache_bytes: Option<u64>,
     search_index_bytes: Option<u64>,
+    #[serde(default)]
+    search: SearchSettings,
     max_memories_per_store: Option<u64>,
     max_stores_per_workspace: Option<u64>,
     max_bytes_per_store: Option<u64>,
     max_versions_per_store: Option<u64>,
     error_codes: Option<String>,
     mcp_origins: Option<Vec<String>>,
+}
+
+/// The table `[search]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SearchSettings {
+    #[serde(default)]
+    embedding: embedding::Settings,
 }
 
 /// A source of environment variables, so that tests have their own.
@@ -137,6 +151,7 @@ fn env_settings(env: Env<'_>) -> anyhow::Result<Settings> {
         sweep_seconds: number(env, "STELE_SWEEP_SECONDS")?,
         body_cache_bytes: number(env, "STELE_BODY_CACHE_BYTES")?,
         search_index_bytes: number(env, "STELE_SEARCH_INDEX_BYTES")?,
+        search: SearchSettings::default(),
         max_memories_per_store: number(env, "STELE_MAX_MEMORIES_PER_STORE")?,
         max_stores_per_workspace: number(env, "STELE_MAX_STORES_PER_WORKSPACE")?,
         max_bytes_per_store: number(env, "STELE_MAX_BYTES_PER_STORE")?,
@@ -150,6 +165,7 @@ fn env_settings(env: Env<'_>) -> anyhow::Result<Settings> {
 impl Config {
     /// Every setting with its value, as a person or `stele config check` reads it. What is secret is masked.
     pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
+        let embedding = self.embedding.as_ref();
         let cap = |cap: Option<u64>| cap.map_or("none".into(), |cap| cap.to_string());
         vec![
             ("data_dir", self.data_dir.display().to_string()),
@@ -165,6 +181,9 @@ impl Config {
                 "mcp_origins",
                 if self.mcp_origins.is_empty() { "none".into() } else { self.mcp_origins.join(", ") },
             ),
+            ("search.embedding.base_url", embedding.map_or("none".into(), |e| e.base_url.clone())),
+            ("search.embedding.model", embedding.map_or("none".into(), |e| e.model.clone())),
+            ("search.embedding.key", embedding.and_then(|e| e.key.as_ref()).map_or("none", |_| "***").into()),
             ("error_codes", if self.error_codes == ErrorCodes::Sdk { "sdk" } else { "seed" }.into()),
             ("max_memories_per_store", self.limits.memories_per_store.to_string()),
             ("max_stores_per_workspace", cap(self.limits.stores_per_workspace)),
@@ -234,6 +253,7 @@ impl Config {
                 .search_index_bytes
                 .or(file.search_index_bytes)
                 .unwrap_or(SEARCH_INDEX_BYTES),
+            embedding: embedding::load(file.search.embedding, env).context("search.embedding")?,
             error_codes: error_codes(over.error_codes.or(file.error_codes).as_deref().unwrap_or("seed"))?,
             mcp_origins: origins(over.mcp_origins.or(file.mcp_origins).unwrap_or_default())
                 .context(mcp_origins_origin)?,

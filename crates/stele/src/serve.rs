@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use stele_core::clock::System;
+use stele_core::embedder::Embedder;
 use stele_core::service::{Setup, Stele};
+use stele_embed::OpenAiEmbedder;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
@@ -49,6 +51,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         body_cache_bytes: config.body_cache_bytes,
         search_index_bytes: usize::try_from(config.search_index_bytes).unwrap_or(usize::MAX),
         workers: Arc::new(Threads),
+        embedder: embedder(&config)?,
         purge_wanted: Box::new(move || wake.notify_one()),
     };
     let stele = Arc::new(Stele::new(setup, installation));
@@ -87,6 +90,13 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     backend.close().await?;
     keeper.end().await;
     Ok(())
+}
+
+/// The embedding model, where one is named. It is not asked yet: a server starts without it.
+fn embedder(config: &Config) -> anyhow::Result<Option<Arc<dyn Embedder>>> {
+    let Some(named) = config.embedding.clone() else { return Ok(None) };
+    let embedder = OpenAiEmbedder::new(named).context("search.embedding")?;
+    Ok(Some(Arc::new(embedder)))
 }
 
 /// Done when the server is asked to stop; streams end then, for they would not by themselves.

@@ -51,6 +51,7 @@ pub(crate) fn server(world: &World) -> Arc<Stele> {
         body_cache_bytes: 1 << 20,
         search_index_bytes: 1 << 20,
         workers: Arc::new(Inline),
+        embedder: None,
         purge_wanted: Box::new(|| {}),
     };
     let organization = OrganizationId::from_bytes([1; 16]);

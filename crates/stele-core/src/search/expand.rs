@@ -43,14 +43,16 @@ pub(super) fn correct(index: &Index, word: &str) -> Correction {
     if letters.len() < 4 || letters.iter().any(|c| !c.is_alphabetic()) {
         return Correction::default();
     }
+    let bag = bag(word);
     let mut best = if letters.len() < 8 { 1 } else { 2 };
     let mut found: Vec<(&str, bool, Matches)> = Vec::new();
+    let mut rows = Rows::default();
     for (vocabulary, is_stem) in [(&index.terms, true), (&index.forms, false)] {
         for (term, postings) in vocabulary.starting_with("") {
-            if term.len().abs_diff(word.len()) > 4 * best {
+            if is_far(word, bag, term, best) {
                 continue;
             }
-            let Some(distance) = distance(&letters, term, best) else { continue };
+            let Some(distance) = rows.distance(&letters, term, best) else { continue };
             let matches = Matches::of(index, postings);
             if matches.items.is_empty() {
                 continue;
@@ -68,44 +70,85 @@ pub(super) fn correct(index: &Index, word: &str) -> Correction {
     Correction { matches: Matches::union(&parts, index.entries.len()), stems, forms }
 }
 
-/// Edits from `a` to `b`, at most `most`: insertions, deletions, replacements, and neighbours swapped (the optimal
-/// string alignment distance).
-fn distance(a: &[char], b: &str, most: usize) -> Option<usize> {
-    let b: Vec<char> = b.chars().take(a.len() + most + 1).collect();
-    if a.len().abs_diff(b.len()) > most {
-        return None;
+/// Whether more than `most` edits lie between them, as far as a look tells: nearly every word of an index ends here.
+fn is_far(word: &str, bag: u64, term: &str, most: usize) -> bool {
+    // Of two lengths in bytes one tells the number of letters only where all are ASCII; four bytes are the most.
+    let lengths = term.len().abs_diff(word.len());
+    if lengths > 4 * most || (lengths > most && word.is_ascii() && term.is_ascii()) {
+        return true;
     }
-    let mut rows = [vec![0; b.len() + 1], (0..=b.len()).collect::<Vec<_>>(), vec![0; b.len() + 1]];
-    for i in 1..=a.len() {
-        let [before, last, row] = &mut rows;
-        row[0] = i;
-        for j in 1..=b.len() {
-            let replaced = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            row[j] = replaced.min(last[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                row[j] = row[j].min(before[j - 2] + 1);
-            }
-        }
-        if row.iter().all(|edits| *edits > most) {
+    // An edit takes one kind of letter away and brings one, at most.
+    (bag ^ self::bag(term)).count_ones() as usize > 2 * most
+}
+
+/// Which letters are in a word, many that are not ASCII sharing a bit.
+fn bag(word: &str) -> u64 {
+    word.chars().fold(0, |bag, c| bag | 1 << (u32::from(c) % 64))
+}
+
+/// The rows of a table of edits, kept from one word to the next.
+#[derive(Default)]
+struct Rows {
+    rows: [Vec<usize>; 3],
+    letters: Vec<char>,
+}
+
+impl Rows {
+    /// Edits from `a` to `b`, at most `most`: insertions, deletions, replacements, and neighbours swapped (the
+    /// optimal string alignment distance).
+    fn distance(&mut self, a: &[char], b: &str, most: usize) -> Option<usize> {
+        self.letters.clear();
+        self.letters.extend(b.chars().take(a.len() + most + 1));
+        let b = &self.letters;
+        if a.len().abs_diff(b.len()) > most {
             return None;
         }
-        rows.rotate_left(1);
+        self.rows.iter_mut().for_each(|row| row.resize(b.len() + 1, 0));
+        self.rows[1].iter_mut().zip(0..).for_each(|(edits, at)| *edits = at);
+        for i in 1..=a.len() {
+            let [before, last, row] = &mut self.rows;
+            row[0] = i;
+            for j in 1..=b.len() {
+                let replaced = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+                row[j] = replaced.min(last[j] + 1).min(row[j - 1] + 1);
+                if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                    row[j] = row[j].min(before[j - 2] + 1);
+                }
+            }
+            if row.iter().all(|edits| *edits > most) {
+                return None;
+            }
+            self.rows.rotate_left(1);
+        }
+        Some(self.rows[1][b.len()]).filter(|edits| *edits <= most)
     }
-    Some(rows[1][b.len()]).filter(|edits| *edits <= most)
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
     fn edits_are_counted_up_to_the_bound() {
-        let edits = |a: &str, b, most| distance(&a.chars().collect::<Vec<_>>(), b, most);
+        let mut rows = Rows::default();
+        let mut edits = |a: &str, b, most| rows.distance(&a.chars().collect::<Vec<_>>(), b, most);
         assert_eq!(edits("kubernetes", "kubernetes", 2), Some(0));
         assert_eq!(edits("kubernets", "kubernetes", 2), Some(1));
         assert_eq!(edits("recieve", "receive", 1), Some(1));
         assert_eq!(edits("kitten", "sitting", 2), None);
         assert_eq!(edits("naïve", "naive", 1), Some(1));
         assert_eq!(edits("abc", "abcdef", 2), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_far_at_a_look_is_far(a in "[abcé日]{4,9}", b in "[abcdé日]{1,9}", most in 1_usize..3) {
+            let letters: Vec<char> = a.chars().collect();
+            if Rows::default().distance(&letters, &b, most).is_some() {
+                prop_assert!(!is_far(&a, bag(&a), &b, most));
+            }
+        }
     }
 }

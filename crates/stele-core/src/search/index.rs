@@ -129,6 +129,15 @@ impl Index {
         self.slots.is_empty()
     }
 
+    /// The memories in the index.
+    pub fn memories(&self) -> impl Iterator<Item = MemoryId> {
+        self.slots.keys().copied()
+    }
+
+    pub(super) fn slot(&self, memory: MemoryId) -> Option<u32> {
+        self.slots.get(&memory).copied()
+    }
+
     /// Estimate of the memory held, in bytes.
     pub fn size_bytes(&self) -> usize {
         let slots = self.slots.capacity() * (size_of::<(MemoryId, u32)>() + 1) * 8 / 7;

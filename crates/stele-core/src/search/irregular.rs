@@ -1,5 +1,8 @@
 //! English words whose forms no suffix rule joins: irregular verbs and plurals, and words that the rules would spoil.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 /// The base form of a folded irregular word; `None` for all others.
 ///
 /// Forms that are common words of their own (`bit`, `ground`, `rose`, `left`, `bore`) are left out.
@@ -26,13 +29,17 @@ const STARTS: [usize; 27] = {
 };
 
 /// The irregular forms with the stem `stem`.
-pub(super) fn forms_with_stem(stem: &str) -> Vec<&'static str> {
-    let mut out = String::new();
-    let mut is_stem_of = |form: &str| {
-        super::stem::stem(form, &mut out);
-        out == stem
-    };
-    TABLE.iter().map(|(form, _)| *form).filter(|form| is_stem_of(form)).collect()
+pub(super) fn forms_with_stem(stem: &str) -> &'static [&'static str] {
+    static FORMS: LazyLock<HashMap<String, Vec<&'static str>>> = LazyLock::new(|| {
+        let mut forms: HashMap<String, Vec<&'static str>> = HashMap::new();
+        for (form, _) in TABLE {
+            let mut stemmed = String::new();
+            super::stem::stem(form, &mut stemmed);
+            forms.entry(stemmed).or_default().push(form);
+        }
+        forms
+    });
+    FORMS.get(stem).map_or(&[], Vec::as_slice)
 }
 
 /// Form and base form, ascending by form. A form that is its own base form is not stemmed.

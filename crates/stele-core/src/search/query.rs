@@ -17,6 +17,8 @@ const PART_WEIGHT: f32 = 0.4;
 const FORM_WEIGHT: f32 = 0.3;
 /// What the words that the last one begins count, of the word itself.
 const OPEN_WEIGHT: f32 = 0.5;
+/// Most characters of a query that its meaning is taken from.
+const MEANING_CHARS: usize = 2_000;
 
 /// A query. Parsing never fails; the same text is the same query everywhere.
 ///
@@ -35,6 +37,8 @@ pub struct Query {
     pub(super) runs: Vec<Phrase>,
     /// Whether there is anything to look for beside the phrases.
     pub(super) has_loose_words: bool,
+    /// The text, where it may be about a meaning.
+    meaning: Option<Box<str>>,
 }
 
 /// Clauses at distances from the first; where there is no distance, anywhere in the memory.
@@ -87,6 +91,12 @@ impl Query {
     /// Whether there is nothing to look for: white space, or characters without a form.
     pub fn is_empty(&self) -> bool {
         self.clauses.is_empty()
+    }
+
+    /// What an embedding model may be asked about: the query's text, if it has words that need not be there as they
+    /// are. Of a very long one, the beginning.
+    pub fn meaning(&self) -> Option<&str> {
+        self.meaning.as_deref()
     }
 
     /// Whether typing errors are looked for where nothing matches.
@@ -208,6 +218,10 @@ impl Builder {
         self.end_run(run);
         self.query.phrases.extend(phrases.into_iter().map(|(_, phrase, _)| phrase));
         self.open(text, parts);
+        if self.query.has_loose_words {
+            let end = text.char_indices().nth(MEANING_CHARS).map_or(text.len(), |(end, _)| end);
+            self.query.meaning = Some(text[..end].trim().into());
+        }
         self.query
     }
 

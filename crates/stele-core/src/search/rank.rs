@@ -1,10 +1,11 @@
 //! Ranking: BM25 over weighted fields, and what stands close together. One total order: score, then path.
 
+use super::blend::{WithoutWords, blend};
 use super::expand::{correct, matches};
 use super::index::{Entry, Index};
 use super::matches::{Match, Matches, closeness};
 use super::query::{How, Phrase, Query};
-use super::{Found, Hit, Position, Request, Terms};
+use super::{Found, Hit, Nearness, Position, Request, Terms};
 
 /// How soon more occurrences stop to count.
 const K1: f32 = 0.9;
@@ -40,15 +41,35 @@ impl Index {
     /// As `search`, with a word on what happens to a query that nothing matches.
     pub(super) fn find(&self, query: &Query, request: &Request<'_>, typing: Typing) -> Found {
         let mut scoring = Scoring::of(self, query);
-        let mut ranked = self.ranked(&scoring.scores(Phrases::Required), request);
+        let (mut scores, mut phrases) = (scoring.scores(Phrases::Required), Phrases::Required);
+        let mut ranked = self.ranked(&scores, request);
         if ranked.is_empty() && !query.phrases.is_empty() && query.has_loose_words {
-            ranked = self.ranked(&scoring.scores(Phrases::Loose), request);
+            (scores, phrases) = (scoring.scores(Phrases::Loose), Phrases::Loose);
+            ranked = self.ranked(&scores, request);
         }
         let correct = typing == Typing::Corrected && query.may_be_corrected();
         if ranked.is_empty() && correct && scoring.correct() {
-            ranked = self.ranked(&scoring.scores(Phrases::Required), request);
+            scores = scoring.scores(Phrases::Required);
+            ranked = self.ranked(&scores, request);
+        }
+        if let Some(nearness) = request.nearness {
+            let required = phrases == Phrases::Required && !query.phrases.is_empty();
+            let near = if required || query.meaning().is_none() { WithoutWords::Never } else { WithoutWords::IfNear };
+            blend(&mut scores, &self.by_slot(nearness), near);
+            ranked = self.ranked(&scores, request);
         }
         self.page(ranked, request, scoring.terms)
+    }
+
+    /// The nearness of every slot, `NAN` where it is not known.
+    fn by_slot(&self, nearness: &Nearness) -> Vec<f32> {
+        let mut by_slot = vec![f32::NAN; self.entries.len()];
+        for (memory, near) in &nearness.0 {
+            if let Some(slot) = self.slot(*memory) {
+                by_slot[slot as usize] = *near;
+            }
+        }
+        by_slot
     }
 
     /// The memories with a score, below the asked prefix; in no order.

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::Terms;
 use super::stem::stem;
+use super::wanted::Wanted;
 use super::words::{Kind, Token, tokens};
 
 /// Longest snippet, in characters (Unicode scalar values).
@@ -28,10 +29,30 @@ struct Spot {
     word: usize,
 }
 
-/// The best passage of `content` for an answer found by `terms`; its beginning if nothing is in it.
-pub fn snippet(terms: &Terms, content: &str) -> Snippet {
-    let spots = spots(terms, content);
-    let window = window(content, best(content, &spots));
+/// Cuts the snippets of one answer.
+pub struct Snippets<'a> {
+    terms: &'a Terms,
+    /// Stemming every word of a content would take longer than all the rest of a search.
+    wanted: Wanted,
+}
+
+impl<'a> Snippets<'a> {
+    /// Those of an answer that was found by `terms`.
+    pub fn of(terms: &'a Terms) -> Self {
+        let mut wanted = Wanted::default();
+        terms.stems.keys().for_each(|stem| wanted.add_stem(stem));
+        terms.forms.keys().chain(&terms.beginnings).for_each(|form| wanted.add_beginning(form));
+        Self { terms, wanted }
+    }
+
+    /// The best passage of `content`; its beginning if nothing is in it.
+    pub fn cut(&self, content: &str) -> Snippet {
+        cut(content, &spots(self, content))
+    }
+}
+
+fn cut(content: &str, spots: &[Spot]) -> Snippet {
+    let window = window(content, best(content, spots));
     let text = &content[window.clone()];
     let mut highlights: Vec<Range<usize>> = Vec::new();
     let (mut at, mut chars) = (window.start, 0);
@@ -40,7 +61,7 @@ pub fn snippet(terms: &Terms, content: &str) -> Snippet {
         at = to;
         chars
     };
-    for span in merged(&spots) {
+    for span in merged(spots) {
         if span.start >= window.start && span.end <= window.end {
             highlights.push(count(span.start)..count(span.end));
         }
@@ -63,12 +84,14 @@ impl Terms {
     }
 }
 
-fn spots(terms: &Terms, content: &str) -> Vec<Spot> {
+fn spots(Snippets { terms, wanted }: &Snippets<'_>, content: &str) -> Vec<Spot> {
     let mut spots: Vec<Spot> = Vec::new();
     let mut words: std::collections::HashMap<String, usize> = std::collections::HashMap::new();
     let mut stemmed = String::new();
     tokens(content, 0, &mut |token| {
-        if let Some(worth) = terms.worth(&token, &mut stemmed) {
+        if wanted.holds(token.word)
+            && let Some(worth) = terms.worth(&token, &mut stemmed)
+        {
             let next = words.len();
             let word = *words.entry(stemmed.clone()).or_insert(next);
             let span = if token.kind == Kind::Symbol || token.kind == Kind::Gram {
@@ -148,4 +171,36 @@ fn merged(spots: &[Spot]) -> Vec<Range<usize>> {
         }
     }
     spans
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::search::{Index, Query, Request, tests as search};
+
+    const WORDS: &[&str] = &[
+        "sky", "skies", "lying", "lie", "went", "goes", "go", "a", "ying", "y", "try", "tried", "trying", "user_id",
+        "userId", "deployed", "deployment", "東京都", "京都", "猫", "🎉", "->", "fox", "foxes", "kuberntes", "kubernetes",
+    ];
+
+    fn text() -> impl Strategy<Value = String> {
+        proptest::collection::vec(proptest::sample::select(WORDS), 1..8).prop_map(|words| words.join(" "))
+    }
+
+    proptest! {
+        #[test]
+        fn no_word_with_a_worth_is_left_out(content in text(), query in text()) {
+            let memories = [search::memory(0, "/a", "", &content)];
+            let request = Request { prefix: None, after: None, limit: 1, nearness: None };
+            let found = Index::build(1, search::documents(&memories)).search(&Query::parse(&query), &request);
+            let snippets = Snippets::of(&found.terms);
+            let mut stemmed = String::new();
+            tokens(&content, 0, &mut |token| {
+                let worth = snippets.terms.worth(&token, &mut stemmed);
+                assert!(worth.is_none() || snippets.wanted.holds(token.word), "{token:?}");
+            });
+        }
+    }
 }

@@ -4,9 +4,9 @@ use super::*;
 
 /// A memory of a test: its number, path, summary and content.
 #[derive(Clone, Debug)]
-struct Memory(u64, String, String, String);
+pub(super) struct Memory(u64, String, String, String);
 
-fn memory(number: u64, path: &str, summary: &str, content: &str) -> Memory {
+pub(super) fn memory(number: u64, path: &str, summary: &str, content: &str) -> Memory {
     Memory(number, path.to_owned(), summary.to_owned(), content.to_owned())
 }
 
@@ -19,11 +19,11 @@ fn document(memory: &Memory) -> Document<'_> {
     Document { memory: id(memory.0), path: &memory.1, summary: &memory.2, content: &memory.3, updated_at }
 }
 
-fn documents(memories: &[Memory]) -> impl Iterator<Item = Document<'_>> + Clone {
+pub(super) fn documents(memories: &[Memory]) -> impl Iterator<Item = Document<'_>> + Clone {
     memories.iter().map(document)
 }
 
-const ALL: Request<'_> = Request { prefix: None, after: None, limit: 1000 };
+const ALL: Request<'_> = Request { prefix: None, after: None, limit: 1000, nearness: None };
 
 /// What a scan answers that reads the documents in parts; where it has no answer, that of the index.
 fn scanned<'a>(documents: impl Iterator<Item = Document<'a>> + Clone, query: &Query) -> Found {
@@ -295,7 +295,8 @@ fn an_index_that_is_rewritten_again_and_again_stays_small() {
 
 fn snippet_of(content: &str, query: &str) -> Snippet {
     let memories = [memory(0, "/a", "", content)];
-    snippet(&Index::build(1, documents(&memories)).search(&Query::parse(query), &ALL).terms, content)
+    let found = Index::build(1, documents(&memories)).search(&Query::parse(query), &ALL);
+    Snippets::of(&found.terms).cut(content)
 }
 
 fn highlighted(snippet: &Snippet) -> Vec<String> {
@@ -334,8 +335,9 @@ fn highlights_count_characters_and_mark_what_was_found() {
 #[test]
 fn a_snippet_without_a_hit_is_the_beginning() {
     let content = "word ".repeat(200);
-    let snippet = snippet(&Terms::default(), &content);
+    let terms = Terms::default();
+    let snippet = Snippets::of(&terms).cut(&content);
     assert!(snippet.highlights.is_empty());
     assert_eq!(snippet.text, "word ".repeat(48).trim_end());
-    assert_eq!(super::snippet(&Terms::default(), ""), Snippet::default());
+    assert_eq!(Snippets::of(&terms).cut(""), Snippet::default());
 }

@@ -3,7 +3,7 @@
 use super::Stele;
 use crate::access::{Action, Caller, Resource};
 use crate::id::StoreId;
-use crate::searcher::{Question, SearchPage};
+use crate::searcher::{Question, SearchFigures, SearchPage};
 use crate::storage::{At, Error};
 
 impl Stele {
@@ -21,8 +21,8 @@ impl Stele {
         self.searcher.search(caller.workspace, store, question).await
     }
 
-    /// Bytes of the indexes that are kept for searches.
-    pub fn search_index_bytes(&self) -> usize {
-        self.searcher.bytes()
+    /// What is held in memory for searches.
+    pub fn search_figures(&self) -> SearchFigures {
+        self.searcher.figures()
     }
 }

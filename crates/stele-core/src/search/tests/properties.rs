@@ -115,7 +115,7 @@ proptest! {
         let mut hits = Vec::new();
         let mut after = None;
         loop {
-            let page = index.search(&query, &Request { prefix: None, after: after.as_ref(), limit });
+            let page = index.search(&query, &Request { prefix: None, after: after.as_ref(), limit, nearness: None });
             prop_assert!(page.hits.len() <= limit);
             prop_assert_eq!(page.total_matches, whole.total_matches);
             hits.extend(page.hits);
@@ -146,9 +146,25 @@ proptest! {
             let found = index.search(&parsed, &ALL);
             prop_assert_eq!(&found, &scanned(documents(&memories), &parsed));
             for content in &contents {
-                snippet(&found.terms, content);
+                Snippets::of(&found.terms).cut(content);
             }
         }
+    }
+
+    #[test]
+    fn blended_scores_keep_the_order_of_words_where_no_nearness_is_known(memories in corpus(), query in query()) {
+        let query = Query::parse(&query);
+        let index = Index::build(1, documents(&memories));
+        let nothing = Nearness::default();
+        let (words, blended) = (index.search(&query, &ALL), index.search(&query, &Request { nearness: Some(&nothing), ..ALL }));
+        prop_assert_eq!(words.total_matches, blended.total_matches);
+        prop_assert!(blended.hits.iter().all(|hit| hit.score > 0.0 && hit.score < 1.0 + 1e-6));
+        let score = |path: &str| words.hits.iter().find(|hit| &*hit.path == path).map(|hit| hit.score);
+        let scores: Vec<_> = blended.hits.iter().map(|hit| score(&hit.path)).collect();
+        prop_assert!(scores.iter().all(Option::is_some));
+        // Scores that differ in their last bits only may have become the same.
+        let sinks = |pair: &[Option<f32>]| pair[0].unwrap_or(0.0) * (1.0 + 1e-5) >= pair[1].unwrap_or(0.0);
+        prop_assert!(scores.windows(2).all(sinks));
     }
 
     #[test]
