@@ -254,7 +254,8 @@ impl Searcher {
     ) -> Result<Option<At<SearchPage>>, Error> {
         let mut followed = false;
         loop {
-            let found = slot.look(|index| At { sequence: index.sequence(), value: index.search(query, request) });
+            let found =
+                slot.look(|index| At { sequence: index.sequence(), value: index.search(query, request) });
             let Some(At { sequence, value: found }) = found else { return Ok(None) };
             let heads = self.heads(place, &memories(&found)).await?;
             if followed || heads.sequence <= sequence {

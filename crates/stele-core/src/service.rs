@@ -11,6 +11,7 @@ use crate::access::{Action, Caller, Grant, Resource, Role};
 use crate::changeset::Changeset;
 use crate::clock::{Clock, Random};
 use crate::command::{Command, NewStore};
+use crate::embedder::Embedder;
 use crate::id::{KeyId, MemoryId, OrganizationId, StoreId, VersionId, WorkspaceId};
 use crate::key::{ApiKey, Contract, ENVIRONMENT_PREFIX, KeyHash, SESSION_PREFIX, Secret};
 use crate::limits::Limits;
@@ -19,7 +20,6 @@ use crate::meter;
 use crate::model::{Origin, Status, Store, VersionText};
 use crate::path::PathPrefix;
 use crate::refusal::Refusal;
-use crate::embedder::Embedder;
 use crate::searcher::{Searcher, Workers};
 use crate::storage::{
     At, Change, ChangeAll, Changed, ChangedAll, Error, InStore, Installation, KeyRecord, KnownBodies,
@@ -263,12 +263,8 @@ impl Stele {
     pub fn new(setup: Setup, installation: Installation) -> Self {
         let estimated_bodies = usize::try_from(setup.body_cache_bytes / 2048).unwrap_or(usize::MAX);
         let cache = Cache::with_weighter(estimated_bodies, setup.body_cache_bytes, BodyWeight);
-        let searcher = Searcher::new(
-            setup.storage.clone(),
-            setup.workers,
-            setup.embedder,
-            setup.search_index_bytes,
-        );
+        let searcher =
+            Searcher::new(setup.storage.clone(), setup.workers, setup.embedder, setup.search_index_bytes);
         Self {
             searcher,
             storage: setup.storage,

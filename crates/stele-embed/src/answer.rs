@@ -45,7 +45,10 @@ mod tests {
     fn vectors_come_in_the_order_of_their_texts() {
         let body = br#"{"object":"list","data":[{"index":1,"embedding":[0,1]},{"index":0,"embedding":[0.5,-2e-1]}]}"#;
         assert_eq!(vectors(body, 2), Ok(vec![vec![0.5, -0.2], vec![0.0, 1.0]]));
-        assert_eq!(vectors(br#"{"data":[{"embedding":[1]},{"embedding":[2]}]}"#, 2), Ok(vec![vec![1.0], vec![2.0]]));
+        assert_eq!(
+            vectors(br#"{"data":[{"embedding":[1]},{"embedding":[2]}]}"#, 2),
+            Ok(vec![vec![1.0], vec![2.0]])
+        );
     }
 
     #[test]

@@ -228,7 +228,8 @@ impl OpenAiEmbedder {
         let Config { model, dimensions, .. } = &self.config;
         let body = serde_json::to_vec(&Request { model, input: texts, dimensions: *dimensions });
         let body = body.map_err(|_| Failure::Unusable)?;
-        let mut request = self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json").body(body);
+        let mut request =
+            self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json").body(body);
         if let Some(authorization) = &self.authorization {
             request = request.header(AUTHORIZATION, authorization);
         }
@@ -243,7 +244,11 @@ impl OpenAiEmbedder {
     fn checked(&self, vectors: Vec<Vec<f32>>) -> Result<Vec<Vec<f32>>, Failure> {
         let Some(first) = vectors.first() else { return Ok(vectors) };
         let dimension = *self.dimension.get_or_init(|| first.len());
-        if vectors.iter().all(|vector| vector.len() == dimension) { Ok(vectors) } else { Err(Failure::Unusable) }
+        if vectors.iter().all(|vector| vector.len() == dimension) {
+            Ok(vectors)
+        } else {
+            Err(Failure::Unusable)
+        }
     }
 }
 

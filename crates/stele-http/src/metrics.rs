@@ -49,9 +49,11 @@ pub fn routes(stele: Arc<Stele>) -> Router {
 
 pub(crate) async fn metrics(State(stele): State<Arc<Stele>>) -> Response {
     match stele.store_count().await {
-        Ok(stores) => {
-            ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], render(stores, stele.search_figures())).into_response()
-        }
+        Ok(stores) => (
+            [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")],
+            render(stores, stele.search_figures()),
+        )
+            .into_response(),
         Err(error) => FlatError::from(error).into_response(),
     }
 }
@@ -146,7 +148,11 @@ impl Text {
         self.family("stele_searches_total", "counter", "Searches answered, by what ranked them.");
         self.line("stele_searches_total", "ranking=\"words\"", meter::SEARCHES_BY_WORDS.get());
         self.line("stele_searches_total", "ranking=\"blended\"", meter::SEARCHES_BLENDED.get());
-        self.family("stele_embedding_requests_total", "counter", "Requests to the embedding model, by their end.");
+        self.family(
+            "stele_embedding_requests_total",
+            "counter",
+            "Requests to the embedding model, by their end.",
+        );
         for ((_, result), count) in EmbeddingResult::ALL.iter().zip(&meter::EMBEDDING_CALLS) {
             self.line("stele_embedding_requests_total", &format!("result=\"{result}\""), count.get());
         }

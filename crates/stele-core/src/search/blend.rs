@@ -26,7 +26,8 @@ pub(super) enum WithoutWords {
 pub(super) fn blend(scores: &mut [f32], nearness: &[f32], without_words: WithoutWords) {
     let most = scores.iter().copied().fold(0.0, f32::max);
     let known = || nearness.iter().copied().filter(|near| !near.is_nan());
-    let (lowest, highest) = (known().fold(f32::INFINITY, f32::min), known().fold(f32::NEG_INFINITY, f32::max));
+    let (lowest, highest) =
+        (known().fold(f32::INFINITY, f32::min), known().fold(f32::NEG_INFINITY, f32::max));
     for (score, near) in scores.iter_mut().zip(nearness) {
         let words = if most > 0.0 { *score / most } else { 0.0 };
         // Where all are as near, nothing speaks against any.

@@ -194,7 +194,9 @@ impl Index {
                         self.forms.push(token.word, slot, token.position);
                     }
                 }
-                Kind::Gram | Kind::Symbol | Kind::Tail => self.terms.push(token.word, slot, token.position),
+                Kind::Gram | Kind::Symbol | Kind::Tail | Kind::Shaping => {
+                    self.terms.push(token.word, slot, token.position);
+                }
             }
         })
     }

@@ -7,7 +7,12 @@ use std::sync::LazyLock;
 ///
 /// Forms that are common words of their own (`bit`, `ground`, `rose`, `left`, `bore`) are left out.
 pub(super) fn base_form(word: &str) -> Option<&'static str> {
-    let first = usize::from(word.as_bytes().first()?.checked_sub(b'a')?);
+    let (first, second) =
+        (word.as_bytes().first()?.checked_sub(b'a')?, word.as_bytes().get(1)?.checked_sub(b'a')?);
+    let first = usize::from(first);
+    if SECONDS.get(first)? & (1 << (second % 32)) == 0 {
+        return None;
+    }
     let (from, to) = (*STARTS.get(first)?, *STARTS.get(first + 1)?);
     let same_letter = &TABLE[from..to];
     same_letter.binary_search_by(|(form, _)| (*form).cmp(word)).ok().map(|at| same_letter[at].1)
@@ -26,6 +31,18 @@ const STARTS: [usize; 27] = {
         starts[letter] = at;
     }
     starts
+};
+
+/// Which second letters the forms with each first letter have, a bit each: most words end here.
+const SECONDS: [u32; 26] = {
+    let mut seconds = [0; 26];
+    let mut at = 0;
+    while at < TABLE.len() {
+        let form = TABLE[at].0.as_bytes();
+        seconds[(form[0] - b'a') as usize] |= 1 << ((form[1] - b'a') % 32);
+        at += 1;
+    }
+    seconds
 };
 
 /// The irregular forms with the stem `stem`.

@@ -160,14 +160,21 @@ impl Builder {
         Some(at)
     }
 
-    /// A query without a word: all of its symbols, side by side as they are.
+    /// A query without a word: all of its symbols, side by side as they are; where it has none either, the
+    /// characters without a form of their own.
     fn literal(mut self, text: &str) -> Query {
-        let mut phrase = Phrase::new();
+        let (mut phrase, mut shaping) = (Phrase::new(), Vec::new());
         tokens(text, 0, &mut |token: Token<'_>| {
-            if let Some(at) = self.characters(token.kind, token.word) {
+            if token.kind == Kind::Shaping {
+                shaping.push(token.word.to_owned());
+            } else if let Some(at) = self.characters(token.kind, token.word) {
                 phrase.push((at, None));
             }
         });
+        if phrase.is_empty() {
+            let clauses = shaping.iter().filter_map(|c| self.clause(How::Term, c, c, 1.0));
+            phrase.extend(clauses.map(|at| (at, None)));
+        }
         self.query.phrases.extend((!phrase.is_empty()).then_some(phrase));
         self.query
     }
@@ -234,7 +241,7 @@ impl Builder {
             Kind::Part => self.term(&part.word, PART_WEIGHT),
             Kind::Joined => self.term(&part.word, 1.0),
             Kind::Symbol if part.word.chars().all(is_picture) => self.characters(part.kind, &part.word),
-            Kind::Symbol | Kind::Tail => None,
+            Kind::Symbol | Kind::Tail | Kind::Shaping => None,
             Kind::Gram => self.characters(part.kind, &part.word),
         }
     }

@@ -54,7 +54,11 @@ impl Index {
         }
         if let Some(nearness) = request.nearness {
             let required = phrases == Phrases::Required && !query.phrases.is_empty();
-            let near = if required || query.meaning().is_none() { WithoutWords::Never } else { WithoutWords::IfNear };
+            let near = if required || query.meaning().is_none() {
+                WithoutWords::Never
+            } else {
+                WithoutWords::IfNear
+            };
             blend(&mut scores, &self.by_slot(nearness), near);
             ranked = self.ranked(&scores, request);
         }

@@ -74,7 +74,7 @@ impl Terms {
     fn worth(&self, token: &Token<'_>, stemmed: &mut String) -> Option<f32> {
         match token.kind {
             Kind::Word | Kind::Part | Kind::Joined => stem(token.word, stemmed),
-            Kind::Gram | Kind::Symbol | Kind::Tail => {
+            Kind::Gram | Kind::Symbol | Kind::Tail | Kind::Shaping => {
                 stemmed.clear();
                 stemmed.push_str(token.word);
             }
@@ -181,8 +181,32 @@ mod tests {
     use crate::search::{Index, Query, Request, tests as search};
 
     const WORDS: &[&str] = &[
-        "sky", "skies", "lying", "lie", "went", "goes", "go", "a", "ying", "y", "try", "tried", "trying", "user_id",
-        "userId", "deployed", "deployment", "東京都", "京都", "猫", "🎉", "->", "fox", "foxes", "kuberntes", "kubernetes",
+        "sky",
+        "skies",
+        "lying",
+        "lie",
+        "went",
+        "goes",
+        "go",
+        "a",
+        "ying",
+        "y",
+        "try",
+        "tried",
+        "trying",
+        "user_id",
+        "userId",
+        "deployed",
+        "deployment",
+        "東京都",
+        "京都",
+        "猫",
+        "🎉",
+        "->",
+        "fox",
+        "foxes",
+        "kuberntes",
+        "kubernetes",
     ];
 
     fn text() -> impl Strategy<Value = String> {

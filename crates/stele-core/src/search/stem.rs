@@ -146,9 +146,15 @@ fn final_y(word: &mut String) {
     }
 }
 
+/// Whether the suffix ends in this letter: what is cheap is asked first, for every word of a text comes here.
+fn ends_in(suffix: &str, last: Option<u8>) -> bool {
+    suffix.as_bytes().last().copied() == last
+}
+
 /// Replaces the suffix that `word` ends in by its partner if the measure of what is before it exceeds `above`.
 fn replace_first(word: &mut String, table: &[(&str, &str)], above: usize) {
-    for (suffix, replacement) in table {
+    let last = word.as_bytes().last().copied();
+    for (suffix, replacement) in table.iter().filter(|(suffix, _)| ends_in(suffix, last)) {
         if let Some(stem) = word.strip_suffix(suffix) {
             if measure(stem) > above {
                 let length = stem.len();
@@ -161,7 +167,8 @@ fn replace_first(word: &mut String, table: &[(&str, &str)], above: usize) {
 }
 
 fn drop_suffix(word: &mut String) {
-    for suffix in STEP_4 {
+    let last = word.as_bytes().last().copied();
+    for suffix in STEP_4.iter().filter(|suffix| ends_in(suffix, last)) {
         if let Some(stem) = word.strip_suffix(suffix) {
             if measure(stem) > 1 && (*suffix != "ion" || stem.ends_with(['s', 't'])) {
                 let length = stem.len();

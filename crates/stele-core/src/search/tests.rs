@@ -211,11 +211,22 @@ fn a_query_without_a_word_is_looked_for_as_literal_text() {
 
 #[test]
 fn a_query_of_nothing_finds_nothing() {
-    for query in ["", "   ", "\n\t", "\u{200b}"] {
+    for query in ["", "   ", "\n\t"] {
         assert!(Query::parse(query).is_empty());
         assert_eq!(found(&["anything"], query), [0_usize; 0]);
     }
     assert!(!Query::parse("%").is_empty());
+}
+
+#[test]
+fn characters_without_a_form_are_looked_for_where_there_is_nothing_else() {
+    let contents = ["zero\u{200b}width", "soft\u{ad}hyphen", "neither", "\u{200b} and \u{ad}"];
+    assert_eq!(found(&contents, "\u{200b}"), [0, 3]);
+    assert_eq!(found(&contents, " \u{ad}\u{200b} "), [3]);
+    assert_eq!(found(&contents, "\u{2060}"), [0_usize; 0]);
+    assert_eq!(found(&contents, "zerowi\u{200b}dth"), [0]);
+    assert_eq!(found(&["❤", "❤\u{fe0f}"], "❤\u{fe0f}"), [0, 1]);
+    assert_eq!(highlighted(&snippet_of("a\u{200b}b", "\u{200b}")), ["\u{200b}"]);
 }
 
 #[test]

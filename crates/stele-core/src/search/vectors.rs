@@ -212,9 +212,8 @@ impl Vectors {
             return Nearness::default();
         }
         let rows = self.rows.chunks_exact(self.dimension).zip(&self.meta);
-        let cosines: Vec<f32> = rows
-            .map(|(row, meta)| dot(row, &vector.components) as f32 * meta.scale * vector.scale)
-            .collect();
+        let cosines: Vec<f32> =
+            rows.map(|(row, meta)| dot(row, &vector.components) as f32 * meta.scale * vector.scale).collect();
         let nearest = |rows: &[u32]| rows.iter().map(|row| cosines[*row as usize]).reduce(f32::max);
         Nearness(self.memories.iter().filter_map(|(memory, rows)| Some((*memory, nearest(rows)?))).collect())
     }

@@ -10,7 +10,7 @@ use std::ops::Range;
 use unicode_normalization::UnicodeNormalization;
 
 use super::characters::{Class, ascii_class, class, continues_gram, is_apostrophe, is_joiner};
-use super::fold::{MAX_WORD_BYTES, append, append_ascii, fold};
+use super::fold::{MAX_WORD_BYTES, append, append_ascii, fold, is_shaping};
 
 /// Most runs of a name that is also kept joined.
 const MAX_JOINED_RUNS: usize = 5;
@@ -32,6 +32,8 @@ pub(super) enum Kind {
     Symbol,
     /// The last character of a run of grams or symbols, so that every character begins a token.
     Tail,
+    /// A character without a form of its own, wherever it stands; for those who look for just that.
+    Shaping,
 }
 
 /// A token of a text.
@@ -47,8 +49,15 @@ pub(super) struct Token<'a> {
     pub(super) span: Range<usize>,
 }
 
-/// Hands every token of `text` to `sink`, in the order of their ends; returns the position after the last.
+/// Hands every token of `text` to `sink`, in the order of their ends, those without a form before the others; returns
+/// the position after the last.
 pub(super) fn tokens(text: &str, position: u32, sink: &mut impl FnMut(Token<'_>)) -> u32 {
+    if !text.is_ascii() {
+        for (at, c) in text.char_indices().filter(|(_, c)| is_shaping(*c)) {
+            let span = at..at + c.len_utf8();
+            sink(Token { kind: Kind::Shaping, word: &text[span.clone()], position, span });
+        }
+    }
     let mut splitter =
         Splitter { text, position, sink, folded: String::new(), runs: Vec::new(), joiner: None };
     let mut at = 0;
@@ -295,7 +304,7 @@ fn clusters(text: &str, run: Range<usize>) -> impl Iterator<Item = (char, Range<
         Some(start..at)
     })
     .flat_map(move |span| {
-        let folded = text[span.clone()].nfkc().filter(|c| !super::fold::is_shaping(*c) && !c.is_whitespace());
+        let folded = text[span.clone()].nfkc().filter(|c| !is_shaping(*c) && !c.is_whitespace());
         folded.map(move |c| (c, span.clone()))
     })
 }

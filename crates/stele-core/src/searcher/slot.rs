@@ -93,7 +93,8 @@ impl Slot {
     pub(super) fn weigh(&self) {
         let index = self.look(Index::size_bytes).unwrap_or(0);
         let vectors = self.vectors();
-        let vectors = if vectors.is_empty() && vectors.wanting_count() == 0 { 0 } else { vectors.size_bytes() };
+        let vectors =
+            if vectors.is_empty() && vectors.wanting_count() == 0 { 0 } else { vectors.size_bytes() };
         self.bytes.store(index + vectors, Ordering::Relaxed);
     }
 }

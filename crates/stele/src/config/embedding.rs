@@ -32,7 +32,9 @@ pub(super) fn load(file: Settings, env: Env<'_>) -> anyhow::Result<Option<Config
     let (base_url, model) = match (base_url, model) {
         (None, None) => return Ok(None),
         (Some(base_url), Some(model)) => (base_url, model),
-        (None, Some(_)) => bail!("an embedding model needs a base_url (STELE_EMBEDDING_BASE_URL) beside its name"),
+        (None, Some(_)) => {
+            bail!("an embedding model needs a base_url (STELE_EMBEDDING_BASE_URL) beside its name")
+        }
         (Some(_), None) => bail!("an embedding endpoint needs the name of a model (STELE_EMBEDDING_MODEL)"),
     };
     let dimensions = number(env, "STELE_EMBEDDING_DIMENSIONS")?.or(file.dimensions);
