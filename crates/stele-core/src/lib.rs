@@ -23,6 +23,7 @@ pub mod memory_tool;
 pub mod merge;
 pub mod meter;
 pub mod model;
+pub mod models;
 pub mod path;
 pub mod records;
 pub mod refusal;

@@ -9,6 +9,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use crate::models::ErrorClass;
+
 /// Commits of the writer and how long each took, in microseconds.
 pub static COMMITS: Histogram<10> =
     Histogram::new(&[200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 200_000, 1_000_000]);
@@ -65,6 +67,62 @@ impl EmbeddingResult {
     }
 }
 
+/// Calls of models by provider.
+pub static MODELS: Table<Box<ModelMeter>, 64> = Table::new();
+
+/// What is counted about a provider of models.
+#[derive(Debug)]
+pub struct ModelMeter {
+    /// Calls that were answered.
+    pub answered: Counter,
+    failed: [Counter; 3],
+    /// Calls that were not made, since the provider rested.
+    pub resting: Counter,
+    /// Tries beyond the first of a call.
+    pub retries: Counter,
+    /// Tokens that models read.
+    pub input_tokens: Counter,
+    /// Tokens that models wrote.
+    pub output_tokens: Counter,
+    /// The time for a call with all its tries and waits, in microseconds.
+    pub durations: Histogram<9>,
+}
+
+impl ModelMeter {
+    /// Zeros.
+    pub fn boxed() -> Box<Self> {
+        const BOUNDS: &[u64; 9] = &[
+            100_000,
+            250_000,
+            500_000,
+            1_000_000,
+            2_500_000,
+            5_000_000,
+            15_000_000,
+            60_000_000,
+            120_000_000,
+        ];
+        Box::new(Self {
+            answered: Counter::new(),
+            failed: [const { Counter::new() }; 3],
+            resting: Counter::new(),
+            retries: Counter::new(),
+            input_tokens: Counter::new(),
+            output_tokens: Counter::new(),
+            durations: Histogram::new(BOUNDS),
+        })
+    }
+
+    /// Calls that failed for good in this way.
+    pub fn failed(&self, class: ErrorClass) -> &Counter {
+        match class {
+            ErrorClass::RateLimited => &self.failed[0],
+            ErrorClass::Timeout => &self.failed[1],
+            ErrorClass::Error => &self.failed[2],
+        }
+    }
+}
+
 /// A number that only grows.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
@@ -78,6 +136,11 @@ impl Counter {
     /// Adds one.
     pub fn count(&self) {
         self.0.fetch_add(1, Relaxed);
+    }
+
+    /// Adds so many.
+    pub fn add(&self, more: u64) {
+        self.0.fetch_add(more, Relaxed);
     }
 
     /// How many so far.

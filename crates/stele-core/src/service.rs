@@ -18,6 +18,7 @@ use crate::limits::Limits;
 use crate::list::{Depth, Detail, MemoryEntry, MemoryQuery, Page, StoreFilter, StorePosition, VersionQuery};
 use crate::meter;
 use crate::model::{Origin, Status, Store, VersionText};
+use crate::models::Model;
 use crate::path::PathPrefix;
 use crate::refusal::Refusal;
 use crate::searcher::{Searcher, Workers};
@@ -41,6 +42,7 @@ mod queue;
 mod runs;
 mod search;
 mod sessions;
+mod spending;
 mod timers;
 mod turns;
 
@@ -113,6 +115,8 @@ pub struct Setup {
     pub workers: Arc<dyn Workers>,
     /// The embedding model for searches, where there is one.
     pub embedder: Option<Arc<dyn Embedder>>,
+    /// The providers of models, where some are configured.
+    pub models: Option<Arc<dyn Model>>,
     /// Called when a store was deleted, so that somebody calls [`Stele::purge`] soon.
     pub purge_wanted: Box<dyn Fn() + Send + Sync>,
 }
@@ -130,6 +134,8 @@ pub struct Stele {
     pollers: queue::Pollers,
     bodies: Arc<Bodies>,
     searcher: Arc<Searcher>,
+    models: Option<Arc<dyn Model>>,
+    ledger: spending::Ledger,
     forms: Mutex<Vec<BodyForm>>,
     purge_wanted: Box<dyn Fn() + Send + Sync>,
     ending: tokio::sync::watch::Sender<bool>,
@@ -263,9 +269,16 @@ impl Stele {
     pub fn new(setup: Setup, installation: Installation) -> Self {
         let estimated_bodies = usize::try_from(setup.body_cache_bytes / 2048).unwrap_or(usize::MAX);
         let cache = Cache::with_weighter(estimated_bodies, setup.body_cache_bytes, BodyWeight);
-        let searcher =
-            Searcher::new(setup.storage.clone(), setup.workers, setup.embedder, setup.search_index_bytes);
+        let searcher = Searcher::new(
+            setup.storage.clone(),
+            setup.workers.clone(),
+            setup.embedder,
+            setup.search_index_bytes,
+        );
+        let ledger = spending::Ledger::new(setup.storage.clone(), setup.clock.clone(), setup.workers);
         Self {
+            models: setup.models,
+            ledger,
             searcher,
             storage: setup.storage,
             clock: setup.clock,

@@ -52,6 +52,7 @@ pub(crate) fn server(world: &World) -> Arc<Stele> {
         search_index_bytes: 1 << 20,
         workers: Arc::new(Inline),
         embedder: None,
+        models: None,
         purge_wanted: Box::new(|| {}),
     };
     let organization = OrganizationId::from_bytes([1; 16]);

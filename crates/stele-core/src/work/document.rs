@@ -8,7 +8,7 @@ use crate::records::{Kind, Record, RecordId, RecordWrite, Tag};
 use crate::storage::StorageError;
 use crate::time::Timestamp;
 
-/// The kinds of records in this module. A number is never used again for something else.
+/// The kinds of records. A number is never used again for something else.
 pub mod kind {
     use crate::records::Kind;
 
@@ -36,6 +36,8 @@ pub mod kind {
     pub const RUN: Kind = Kind(20);
     /// [`crate::work::receipt::Receipt`].
     pub const RECEIPT: Kind = Kind(21);
+    /// [`crate::models::spending::DaySpending`].
+    pub const DAY_SPENDING: Kind = Kind(30);
 }
 
 /// What is kept as a record.
