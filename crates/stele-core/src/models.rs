@@ -11,7 +11,7 @@ pub mod failure;
 pub mod spending;
 
 pub use answer::{Arguments, Block, Delta, Reply, Stop, ToolUse, Usage};
-pub use catalogue::{Cost, ModelEntry, Price, Standing};
+pub use catalogue::{Catalogue, Cost, ModelEntry, Price, Silent, Standing};
 pub use conversation::{Cache, Conversation, Message, Role, Schema, Tool, ToolChoice, ToolResult};
 pub use failure::{ErrorClass, Fault, ModelError};
 
@@ -22,12 +22,9 @@ pub type Hear<'a> = &'a mut (dyn FnMut(Delta) + Send);
 
 /// The port: all configured providers of models behind one door.
 pub trait Model: Send + Sync + 'static {
-    /// The models that the providers list, by provider and id. What was fetched is kept for some minutes, and used
-    /// for longer while its provider is out of reach.
-    ///
-    /// # Errors
-    /// No provider is configured; or none of them answers and nothing is kept.
-    fn catalogue(&self) -> Answer<'_, Result<Vec<ModelEntry>, ModelError>>;
+    /// The models that the providers list. What was fetched is kept for some minutes, and used for longer while its
+    /// provider is out of reach.
+    fn catalogue(&self) -> Answer<'_, Catalogue>;
 
     /// The model of this name: `provider/model` of a configured provider, listed or not; or an id that a provider
     /// lists, one of the Anthropic kind first.

@@ -12,6 +12,7 @@ mod drain;
 pub mod flat;
 pub mod follow;
 pub mod metrics;
+mod models;
 pub mod openapi;
 pub mod own;
 pub mod query;

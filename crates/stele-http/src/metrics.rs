@@ -11,6 +11,7 @@ use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use stele_core::meter::{self, Counter, EmbeddingResult, Histogram, Table};
+use stele_core::models::ErrorClass;
 use stele_core::searcher::SearchFigures;
 use stele_core::service::Stele;
 
@@ -91,6 +92,7 @@ fn render(stores: u64, search: SearchFigures) -> String {
     for (code, count) in meter::REFUSALS.all() {
         text.line("stele_refusals_total", &format!("code=\"{code}\""), one(count));
     }
+    text.models();
     text.family("stele_build_info", "gauge", "1, with the version.");
     text.line("stele_build_info", concat!("version=\"", env!("CARGO_PKG_VERSION"), "\""), 1);
     text.0
@@ -155,6 +157,38 @@ impl Text {
         );
         for ((_, result), count) in EmbeddingResult::ALL.iter().zip(&meter::EMBEDDING_CALLS) {
             self.line("stele_embedding_requests_total", &format!("result=\"{result}\""), count.get());
+        }
+    }
+
+    fn models(&mut self) {
+        const CALLS: &str = "stele_model_calls_total";
+        const TOKENS: &str = "stele_model_tokens_total";
+        const RETRIES: &str = "stele_model_retries_total";
+        const DURATION: &str = "stele_model_call_duration_seconds";
+        let providers = meter::MODELS.all();
+        self.family(CALLS, "counter", "Calls of models by what came of them.");
+        for (provider, meter) in &providers {
+            let failed = [ErrorClass::RateLimited, ErrorClass::Timeout, ErrorClass::Error];
+            let failed = failed.map(|class| (class.as_str(), meter.failed(class)));
+            for (result, count) in
+                [("answered", &meter.answered), ("resting", &meter.resting)].into_iter().chain(failed)
+            {
+                self.line(CALLS, &format!("provider=\"{provider}\",result=\"{result}\""), count.get());
+            }
+        }
+        self.family(TOKENS, "counter", "Tokens that models read and wrote.");
+        for (provider, meter) in &providers {
+            for (direction, count) in [("input", &meter.input_tokens), ("output", &meter.output_tokens)] {
+                self.line(TOKENS, &format!("provider=\"{provider}\",direction=\"{direction}\""), count.get());
+            }
+        }
+        self.family(RETRIES, "counter", "Tries beyond the first of a call.");
+        for (provider, meter) in &providers {
+            self.line(RETRIES, &format!("provider=\"{provider}\""), meter.retries.get());
+        }
+        self.family(DURATION, "histogram", "Time for a call of a model with all its tries and waits.");
+        for (provider, meter) in &providers {
+            self.buckets(DURATION, &format!("provider=\"{provider}\""), &meter.durations, MILLION);
         }
     }
 

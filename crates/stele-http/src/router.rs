@@ -20,6 +20,7 @@ use crate::backups;
 use crate::drain;
 use crate::flat::{self, FlatError};
 use crate::metrics;
+use crate::models;
 use crate::openapi::{self, Endpoint, Family, Operation};
 use crate::own;
 use crate::reply::EPOCH;
@@ -57,6 +58,7 @@ fn endpoints() -> Vec<Endpoint> {
             .or(&[500, 503]),
     ];
     endpoints.extend(own::endpoints());
+    endpoints.extend(models::endpoints());
     endpoints.extend(whole::endpoints());
     endpoints.extend(archives::endpoints());
     endpoints

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use stele_core::models::Fault;
+use stele_core::models::{Fault, ModelError};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
@@ -12,7 +12,7 @@ use crate::http::{Endpoint, TryError};
 /// How long a catalogue is kept.
 const KEPT: Duration = Duration::from_secs(5 * 60);
 /// How long a provider that did not answer is not asked again.
-const SILENT: Duration = Duration::from_secs(10);
+const SILENT: Duration = Duration::from_secs(30);
 /// How long a provider may take to list its models.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Most pages of a catalogue that are read.
@@ -27,10 +27,6 @@ pub(crate) struct Listed {
     pub(crate) output_tokens: Option<u64>,
 }
 
-/// The provider lists nothing that can be read, and nothing is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Silent;
-
 /// The catalogue of a provider.
 pub(crate) enum Shelf {
     /// As the operator says.
@@ -43,6 +39,8 @@ pub(crate) enum Shelf {
 #[derive(Default)]
 pub(crate) struct Fetched {
     models: Option<Arc<Vec<Listed>>>,
+    /// Why the last time did not help.
+    failure: Option<ModelError>,
     /// Until when nobody fetches.
     until: Option<Instant>,
 }
@@ -64,22 +62,35 @@ impl Shelf {
         }
     }
 
-    /// The models; older ones where the provider does not answer.
-    pub(crate) async fn models(&self, endpoint: &Endpoint) -> Result<Arc<Vec<Listed>>, Silent> {
+    /// The models; older ones where the provider does not answer. `explain` says what a failure is.
+    pub(crate) async fn models(
+        &self,
+        endpoint: &Endpoint,
+        explain: impl Fn(TryError) -> ModelError,
+        silence: impl Fn(Duration) -> ModelError,
+    ) -> Result<Arc<Vec<Listed>>, ModelError> {
         let fetched = match self {
             Self::Fixed(models) => return Ok(models.clone()),
             Self::Fetched(fetched) => fetched,
         };
         let mut fetched = fetched.lock().await;
         if fetched.until.is_none_or(|until| until <= Instant::now()) {
-            match timeout(PATIENCE, fetch(endpoint)).await {
+            let failure = match timeout(PATIENCE, fetch(endpoint)).await {
                 Ok(Ok(models)) => {
-                    *fetched = Fetched { models: Some(Arc::new(models)), until: Some(Instant::now() + KEPT) };
+                    fetched.models = Some(Arc::new(models));
+                    None
                 }
-                Ok(Err(_)) | Err(_) => fetched.until = Some(Instant::now() + SILENT),
-            }
+                Ok(Err(error)) => Some(explain(error)),
+                Err(_) => Some(silence(PATIENCE)),
+            };
+            let rest = if failure.is_some() { SILENT } else { KEPT };
+            (fetched.failure, fetched.until) = (failure, Some(Instant::now() + rest));
         }
-        fetched.models.clone().ok_or(Silent)
+        match (&fetched.models, &fetched.failure) {
+            (Some(models), _) => Ok(models.clone()),
+            (None, Some(failure)) => Err(failure.clone()),
+            (None, None) => Ok(Arc::default()),
+        }
     }
 }
 
@@ -97,31 +108,4 @@ async fn fetch(endpoint: &Endpoint) -> Result<Vec<Listed>, TryError> {
     models.sort_by(|a, b| a.id.cmp(&b.id));
     models.dedup_by(|a, b| a.id == b.id);
     Ok(models)
-}
-
-/// Whether a listed id is meant by `name`: itself, or a name without the date that the id ends with, as Anthropic's
-/// aliases are.
-pub(crate) fn is_named(id: &str, name: &str) -> bool {
-    match id.strip_prefix(name) {
-        Some("") => true,
-        Some(rest) => {
-            let date = rest.strip_prefix('-').unwrap_or_default();
-            date.len() == 8 && date.bytes().all(|b| b.is_ascii_digit())
-        }
-        None => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_alias_is_an_id_without_its_date() {
-        assert!(is_named("claude-sonnet-4-5-20250929", "claude-sonnet-4-5"));
-        assert!(is_named("m", "m"));
-        for other in ["claude-sonnet-4", "claude-sonnet", "laude-sonnet-4-5-20250929"] {
-            assert!(!is_named("claude-sonnet-4-5-20250929", other), "{other}");
-        }
-    }
 }

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use stele_core::clock::{Clock, Random};
-use stele_core::models::{Conversation, Hear, Model, ModelEntry, ModelError, Reply, Standing};
+use stele_core::models::catalogue::is_named;
+use stele_core::models::{
+    Catalogue, Conversation, Hear, Model, ModelEntry, ModelError, Reply, Silent, Standing,
+};
 use stele_core::storage::Answer;
 
-use crate::catalogue::{Silent, is_named};
 use crate::http::AddressError;
 use crate::provider::Provider;
 use crate::settings::{Patience, ProviderSettings};
@@ -51,21 +53,19 @@ impl Gateway {
         self.providers.iter().find(|provider| provider.settings.name == name)
     }
 
-    async fn all(&self) -> Result<Vec<ModelEntry>, ModelError> {
-        if self.providers.is_empty() {
-            return Err(ModelError::Unconfigured);
-        }
-        let (mut entries, mut silent) = (Vec::new(), Vec::new());
+    async fn all(&self) -> Catalogue {
+        let mut catalogue = Catalogue::default();
         for provider in &self.providers {
             match provider.models().await {
-                Ok(models) => entries.extend(models.iter().map(|m| provider.entry(&m.id, Some(m)))),
-                Err(Silent) => silent.push(provider.settings.name.clone()),
+                Ok(models) => {
+                    catalogue.models.extend(models.iter().map(|m| provider.entry(&m.id, Some(m))));
+                }
+                Err(error) => {
+                    catalogue.silent.push(Silent { provider: provider.settings.name.clone(), error });
+                }
             }
         }
-        if silent.len() == self.providers.len() {
-            return Err(ModelError::Unreachable { providers: silent });
-        }
-        Ok(entries)
+        catalogue
     }
 
     async fn by_name(&self, name: &str) -> Result<ModelEntry, ModelError> {
@@ -89,7 +89,7 @@ impl Gateway {
                         return Ok(provider.entry(name, Some(listed)));
                     }
                 }
-                Err(Silent) => silent.push(provider.settings.name.clone()),
+                Err(_) => silent.push(provider.settings.name.clone()),
             }
         }
         // One that does not answer may have it.
@@ -101,7 +101,7 @@ impl Gateway {
 }
 
 impl Model for Gateway {
-    fn catalogue(&self) -> Answer<'_, Result<Vec<ModelEntry>, ModelError>> {
+    fn catalogue(&self) -> Answer<'_, Catalogue> {
         Box::pin(self.all())
     }
 

@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::breaker::Breaker;
-use crate::catalogue::{Listed, Shelf, Silent};
+use crate::catalogue::{Listed, Shelf};
 use crate::draft::Said;
 use crate::estimate::Estimates;
 use crate::http::{AddressError, Endpoint, TryError};
@@ -77,8 +77,13 @@ impl Provider {
     }
 
     /// The models that it lists.
-    pub(crate) async fn models(&self) -> Result<Arc<Vec<Listed>>, Silent> {
-        self.shelf.models(&self.endpoint).await
+    pub(crate) async fn models(&self) -> Result<Arc<Vec<Listed>>, ModelError> {
+        let explain = |failure| match failure {
+            TryError::Fault(fault) => ModelError::Failed { provider: self.name(), status: None, fault },
+            TryError::Status { status, retry_after, .. } => self.answered(status, retry_after),
+        };
+        let silence = |patience: Duration| self.timed_out(patience);
+        self.shelf.models(&self.endpoint, explain, silence).await
     }
 
     /// A model of it, with what it lists about it, if anything.
@@ -164,10 +169,7 @@ impl Provider {
                     return Ok(self.reply(model, conversation, said, begun.elapsed(), tries));
                 }
                 Ok(Err(failure)) => failure,
-                Err(_) => {
-                    let secs = whole_secs(self.patience.timeout);
-                    return Err(ModelError::TimedOut { provider: self.name(), secs });
-                }
+                Err(_) => return Err(self.timed_out(self.patience.timeout)),
             };
             // Whoever waits for another try holds up nobody.
             drop(slot);
@@ -208,20 +210,32 @@ impl Provider {
                 return Verdict::Otherwise(other);
             }
         }
-        let failed = |fault| ModelError::Failed { provider: self.name(), status: Some(status), fault };
+        let error = self.answered(status, asked);
         match status {
+            408 | 429 | 500.. => Verdict::Again(error, asked),
+            _ => Verdict::Fail(error),
+        }
+    }
+
+    /// What a status is that is none of success.
+    fn answered(&self, status: u16, asked: Option<Duration>) -> ModelError {
+        let fault = match status {
             429 => {
                 let retry_after_secs = asked.map(whole_secs);
-                Verdict::Again(ModelError::RateLimited { provider, status, retry_after_secs }, asked)
+                return ModelError::RateLimited { provider: self.name(), status, retry_after_secs };
             }
-            408 | 500.. => Verdict::Again(failed(Fault::Status), asked),
-            300..400 => Verdict::Fail(failed(Fault::Redirected)),
-            400 | 422 => Verdict::Fail(failed(Fault::Malformed)),
-            401 | 403 => Verdict::Fail(failed(Fault::Key)),
-            404 => Verdict::Fail(failed(Fault::NotFound)),
-            413 => Verdict::Fail(failed(Fault::RequestTooLarge)),
-            _ => Verdict::Fail(failed(Fault::Status)),
-        }
+            300..400 => Fault::Redirected,
+            400 | 422 => Fault::Malformed,
+            401 | 403 => Fault::Key,
+            404 => Fault::NotFound,
+            413 => Fault::RequestTooLarge,
+            _ => Fault::Status,
+        };
+        ModelError::Failed { provider: self.name(), status: Some(status), fault }
+    }
+
+    fn timed_out(&self, patience: Duration) -> ModelError {
+        ModelError::TimedOut { provider: self.name(), secs: whole_secs(patience) }
     }
 
     fn reply(

@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use stele_core::models::{
-    Arguments, Block, Conversation, Delta, Hear, Model, ModelEntry, ModelError, Reply, Standing, Stop,
-    ToolUse, Usage,
+    Arguments, Block, Catalogue, Conversation, Delta, Hear, Model, ModelEntry, ModelError, Reply, Standing,
+    Stop, ToolUse, Usage,
 };
 use stele_core::storage::Answer;
 use tokio::time::sleep;
@@ -182,8 +182,9 @@ fn say(blocks: &[Block], hear: Hear<'_>) {
 }
 
 impl Model for Scripted {
-    fn catalogue(&self) -> Answer<'_, Result<Vec<ModelEntry>, ModelError>> {
-        Box::pin(async { Ok(["scripted-1", "scripted-2"].map(Self::entry).to_vec()) })
+    fn catalogue(&self) -> Answer<'_, Catalogue> {
+        let models = ["scripted-1", "scripted-2"].map(Self::entry).to_vec();
+        Box::pin(async { Catalogue { models, silent: Vec::new() } })
     }
 
     fn find<'a>(&'a self, name: &'a str) -> Answer<'a, Result<ModelEntry, ModelError>> {

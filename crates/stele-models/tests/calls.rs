@@ -244,7 +244,7 @@ fn catalogue(ids: &[&str]) -> Value {
 }
 
 async fn references(gateway: &Gateway) -> Vec<String> {
-    gateway.catalogue().await.expect("a catalogue").iter().map(|entry| entry.reference()).collect()
+    gateway.catalogue().await.models.iter().map(|entry| entry.reference()).collect()
 }
 
 #[tokio::test]
@@ -298,7 +298,12 @@ async fn a_provider_that_does_not_answer_hides_no_other() {
     let unreachable = ModelError::Unreachable { providers: vec!["a".into()] };
     assert_eq!(all.find("other").await, Err(unreachable.clone()), "the silent one may have it");
     let alone = gateway(vec![silent.settings("a", Kind::OpenAi)], HASTY);
-    assert_eq!(alone.catalogue().await, Err(unreachable));
+    let catalogue = alone.catalogue().await;
+    assert_eq!(
+        catalogue.silent[0].error,
+        ModelError::Failed { provider: "a".into(), status: Some(404), fault: Fault::NotFound }
+    );
+    assert_eq!(catalogue.reachable(), Err(unreachable));
     assert_eq!(alone.find("a/m").await.expect("it needs no catalogue").reference(), "a/m");
 }
 
@@ -317,7 +322,7 @@ async fn models_that_the_operator_names_take_the_place_of_a_catalogue() {
 #[tokio::test]
 async fn without_a_provider_it_says_so() {
     let gateway = gateway(Vec::new(), HASTY);
-    assert_eq!(gateway.catalogue().await, Err(ModelError::Unconfigured));
+    assert_eq!(gateway.catalogue().await.reachable(), Ok(Vec::new()));
     assert_eq!(gateway.find("m").await, Err(ModelError::Unconfigured));
 }
 

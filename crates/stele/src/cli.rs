@@ -6,6 +6,7 @@ mod carry;
 mod find;
 mod mcp;
 mod memory;
+mod model;
 mod mount;
 mod work;
 
@@ -24,6 +25,7 @@ pub(crate) use memory::{
     Address, Diff, Drastic, Edit, List, Log, Memory, Merge, Move, Put, Read, Redact, Remove, Restore, Store,
     Tree, When, Write,
 };
+pub(crate) use model::{Model, ModelPlace};
 pub(crate) use mount::{Directories, MountAction, MountStores, Scratch, SyncFolder};
 pub(crate) use work::{Agent, Attach, Environment, Import, Made, Moment, Program, RecordedSession};
 
@@ -90,6 +92,11 @@ pub(crate) enum Command {
     Key(Action<Key>),
     /// Make and list workspaces of a running server.
     Workspace(Action<Workspace>),
+    /// List and try the language models that the configuration names.
+    Model {
+        #[command(subcommand)]
+        action: Model,
+    },
     /// Check the configuration of the server.
     Config {
         #[command(subcommand)]

@@ -66,6 +66,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         | Command::Mcp(_)
         | Command::Key(_)
         | Command::Workspace(_)
+        | Command::Model { .. }
         | Command::Config { .. }
         | Command::Db { .. }
         | Command::Backup(_)

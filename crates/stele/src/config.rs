@@ -1,14 +1,17 @@
 //! Configuration: flags over environment over one TOML file over defaults. DESIGN 14.
 
 mod embedding;
+pub(crate) mod models;
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 use stele_core::limits::Limits;
+use stele_models::{Patience, ProviderSettings};
 use store_postgres::Url;
 use store_sqlite::Compression;
 use tracing::level_filters::LevelFilter;
@@ -48,6 +51,10 @@ pub(crate) struct Config {
     pub(crate) error_codes: ErrorCodes,
     /// Origins of web pages that may call `/mcp`, beside those of this machine.
     pub(crate) mcp_origins: Vec<String>,
+    /// The providers of models.
+    pub(crate) providers: Vec<ProviderSettings>,
+    /// How long to wait for models.
+    pub(crate) patience: Patience,
 }
 
 /// The settings that a file or the environment may give; unknown ones in a file are errors.
@@ -73,6 +80,10 @@ struct Settings {
     max_versions_per_store: Option<u64>,
     error_codes: Option<String>,
     mcp_origins: Option<Vec<String>>,
+    model_timeout_seconds: Option<u64>,
+    model_breaker_seconds: Option<u64>,
+    #[serde(default)]
+    models: models::ModelsTable,
 }
 
 /// The table `[search]`.
@@ -159,6 +170,9 @@ fn env_settings(env: Env<'_>) -> anyhow::Result<Settings> {
         error_codes: env("STELE_ERROR_CODES"),
         mcp_origins: env("STELE_MCP_ORIGINS")
             .map(|list| list.split(',').map(|one| one.trim().into()).collect()),
+        model_timeout_seconds: number(env, "STELE_MODEL_TIMEOUT_SECONDS")?,
+        model_breaker_seconds: number(env, "STELE_MODEL_BREAKER_SECONDS")?,
+        models: models::ModelsTable::default(),
     })
 }
 
@@ -189,6 +203,8 @@ impl Config {
             ("max_stores_per_workspace", cap(self.limits.stores_per_workspace)),
             ("max_bytes_per_store", cap(self.limits.store_bytes)),
             ("max_versions_per_store", cap(self.limits.versions_per_store)),
+            ("model_timeout_seconds", self.patience.timeout.as_secs().to_string()),
+            ("model_breaker_seconds", self.patience.rest.as_secs().to_string()),
             ("metrics", if self.metrics { "on" } else { "off" }.into()),
         ]
     }
@@ -217,6 +233,14 @@ impl Config {
         let database_url = flags.database_url.clone().or(over.database_url).or(file.database_url);
         let listen = flags.listen.clone().or(over.listen).or(file.listen);
         let insecure = flags.insecure || file.insecure.unwrap_or(false);
+        let patience = Patience::default();
+        let seconds = |given: Option<u64>, default: Duration| given.map_or(default, Duration::from_secs);
+        let patience = Patience {
+            timeout: seconds(over.model_timeout_seconds.or(file.model_timeout_seconds), patience.timeout),
+            rest: seconds(over.model_breaker_seconds.or(file.model_breaker_seconds), patience.rest),
+            ..patience
+        };
+        ensure!(!patience.timeout.is_zero(), "model_timeout_seconds must be at least 1");
         let limits = Limits::default();
         let limits = Limits {
             memories_per_store: over
@@ -254,6 +278,8 @@ impl Config {
                 .or(file.search_index_bytes)
                 .unwrap_or(SEARCH_INDEX_BYTES),
             embedding: embedding::load(file.search.embedding, env).context("search.embedding")?,
+            providers: file.models.read(&path, env)?,
+            patience,
             error_codes: error_codes(over.error_codes.or(file.error_codes).as_deref().unwrap_or("seed"))?,
             mcp_origins: origins(over.mcp_origins.or(file.mcp_origins).unwrap_or_default())
                 .context(mcp_origins_origin)?,

@@ -17,6 +17,7 @@ mod failure;
 mod first_start;
 mod generate;
 mod ids;
+mod language;
 mod log;
 #[cfg(target_os = "linux")]
 mod mount;
@@ -48,6 +49,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Mcp(given) => mcp::run(given)?,
         Command::Key(given) => admin::key(given.action, &given.client)?,
         Command::Workspace(given) => admin::workspace(given.action, &given.client)?,
+        Command::Model { action } => language::run(action)?,
         Command::Config { action: ConfigAction::Check(args) } => check::check(&args)?,
         Command::Db { action } => database::run(action)?,
         Command::Backup(given) => backup::run(given)?,

@@ -19,6 +19,7 @@ use crate::backup::BackupKeeper;
 use crate::cli::ServeFlags;
 use crate::config::{Config, process_env};
 use crate::first_start::{admin_key_file, installation};
+use crate::language;
 use crate::output::say;
 use crate::reference;
 use crate::workers::Threads;
@@ -41,6 +42,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     }
     let storage = backend.storage();
     let installation = installation(&*storage, &config.data_dir, &System, &System).await?;
+    let models = language::models(&config)?;
     let purge_wanted = Arc::new(Notify::new());
     let wake = purge_wanted.clone();
     let setup = Setup {
@@ -52,6 +54,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         search_index_bytes: usize::try_from(config.search_index_bytes).unwrap_or(usize::MAX),
         workers: Arc::new(Threads),
         embedder: embedder(&config)?,
+        models,
         purge_wanted: Box::new(move || wake.notify_one()),
     };
     let stele = Arc::new(Stele::new(setup, installation));
@@ -64,6 +67,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         database = if backend.is_new() { "newly made" } else { "opened" },
         backend = backend.name(),
         database_url = config.database_url.as_ref().map(tracing::field::display),
+        model_providers = config.providers.len(),
         "data directory"
     );
     tracing::info!(%address, stores = storage.store_count().await?, "listening");

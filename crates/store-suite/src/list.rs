@@ -254,6 +254,13 @@ macro_rules! each_case {
                 changesets_and_single_changes_at_once_leave_whole_ones,
                 archived_and_foreign_stores_take_none,
             }
+            spending {
+                calls_are_counted_to_the_workspace_and_the_agent_by_day_and_purpose,
+                a_budget_that_has_no_room_stops_a_call_before_it_is_made,
+                of_parallel_calls_only_as_many_are_made_as_the_budget_has_room_for,
+                a_call_that_nobody_waits_for_counts_what_was_said,
+                a_call_that_fails_gives_its_reservation_back,
+            }
             machine {
                 one_writer_gets_what_the_oracle_says,
                 whatever_many_writers_do_history_gives_the_present,

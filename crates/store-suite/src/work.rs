@@ -9,6 +9,7 @@ use stele_core::clock::System;
 use stele_core::id::{AgentId, EnvironmentId, EnvironmentKeyId, KeyId, OrganizationId, SessionId};
 use stele_core::limits::Limits;
 use stele_core::list::Created;
+use stele_core::models::Model;
 use stele_core::records::Order;
 use stele_core::searcher::Workers;
 use stele_core::service::{
@@ -43,6 +44,11 @@ impl Workers for Inline {
 
 /// A server on the world's storage; several of them are several servers on one database.
 pub(crate) fn server(world: &World) -> Arc<Stele> {
+    server_with(world, None)
+}
+
+/// The same, with these models.
+pub(crate) fn server_with(world: &World, models: Option<Arc<dyn Model>>) -> Arc<Stele> {
     let setup = Setup {
         storage: world.storage.clone(),
         clock: world.clock.clone(),
@@ -52,7 +58,7 @@ pub(crate) fn server(world: &World) -> Arc<Stele> {
         search_index_bytes: 1 << 20,
         workers: Arc::new(Inline),
         embedder: None,
-        models: None,
+        models,
         purge_wanted: Box::new(|| {}),
     };
     let organization = OrganizationId::from_bytes([1; 16]);

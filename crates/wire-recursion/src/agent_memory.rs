@@ -14,6 +14,7 @@ use stele_http::flat::FlatError;
 
 use crate::agents;
 use crate::context::{Answer, Call, query_id};
+use crate::models;
 use crate::view::shown;
 
 /// Longest id of a model, in bytes.
@@ -102,7 +103,7 @@ pub(crate) async fn learning(call: Call) -> Answer {
     Ok(shown(&learning_view(&agent(&call).await?)))
 }
 
-/// A model as `provider/model`; whether there is such a one nobody knows without a provider.
+/// A model as `provider/model`.
 fn parse_model(value: &Value) -> Result<String, Refusal> {
     let split = value.as_str().and_then(|text| text.split_once('/'));
     let is_name =
@@ -129,6 +130,7 @@ pub(crate) async fn update_learning(call: Call, body: Body) -> Answer {
         Some(Value::Null) => call.stele.agent_memory_model(&call.caller, id, None).await?,
         Some(model) => {
             let model = parse_model(model)?;
+            models::listed(&call, "memory_model_ref", &model).await?;
             call.stele.agent_memory_model(&call.caller, id, Some(model)).await?
         }
     };

@@ -19,6 +19,7 @@ use stele_http::flat::FlatError;
 
 use crate::context::{Answer, Call};
 use crate::fields::{missing, take_bounded, take_id, take_list, take_text};
+use crate::models;
 use crate::once::{self, Key, Success};
 use crate::view::shown;
 
@@ -167,6 +168,7 @@ pub(crate) async fn create(call: Call, body: Body) -> Answer {
     let success = move |agent: &Agent| Success::of(StatusCode::OK, &view(organization, agent));
     let once = once::once(&call, Key::Optional, &raw, success)?;
     let definition = parse(&mut body?)?;
+    models::listed(&call, "model", &definition.model).await?;
     let new = NewAgent { made_through: Dialect::Recursion, definition, labels: Vec::new() };
     once::answer(call.stele.agent_create_once(&call.caller, new, once).await?, success)
 }
@@ -214,6 +216,9 @@ pub(crate) async fn create_version(call: Call, body: Body) -> Answer {
     let field = "base_agent_version_id";
     let base: AgentVersionId = take_id(&mut body, field, field)?.ok_or_else(|| missing(field))?;
     let new = parse(&mut body)?;
+    if new.model != old.definition.model {
+        models::listed(&call, "model", &new.model).await?;
+    }
     // What the old metadata have and the new ones haven't goes away.
     let gone = old.definition.metadata.pairs().keys().map(|key| (key.clone(), None));
     let kept = new.metadata.pairs().iter().map(|(key, value)| (key.clone(), Some(value.clone())));

@@ -5,6 +5,66 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::models::answer::Usage;
+use crate::models::failure::ModelError;
+
+/// What the configured providers list.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Catalogue {
+    /// The models, by provider and id.
+    pub models: Vec<ModelEntry>,
+    /// Providers that list nothing now, and why.
+    pub silent: Vec<Silent>,
+}
+
+/// A provider that lists nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Silent {
+    /// Its name in the configuration.
+    pub provider: String,
+    /// Why.
+    pub error: ModelError,
+}
+
+impl Catalogue {
+    /// The models, unless all that there is to know is that providers do not answer.
+    ///
+    /// # Errors
+    /// [`ModelError::Unreachable`].
+    pub fn reachable(self) -> Result<Vec<ModelEntry>, ModelError> {
+        if self.models.is_empty() && !self.silent.is_empty() {
+            let providers = self.silent.into_iter().map(|silent| silent.provider).collect();
+            return Err(ModelError::Unreachable { providers });
+        }
+        Ok(self.models)
+    }
+
+    /// Whether a model of this name may be asked for: a provider lists it, or does not answer and may list it.
+    pub fn may_have(&self, name: &str) -> bool {
+        let silent = |provider: &str| self.silent.iter().any(|silent| silent.provider == provider);
+        match name.split_once('/') {
+            Some((provider, _)) if silent(provider) => true,
+            None if !self.silent.is_empty() => true,
+            parts => self.models.iter().any(|model| {
+                let own =
+                    parts.is_some_and(|(provider, id)| model.provider == provider && is_named(&model.id, id));
+                own || is_named(&model.id, name)
+            }),
+        }
+    }
+}
+
+/// Whether a listed id is meant by `name`: itself, or a name without the date that the id ends with, as Anthropic's
+/// aliases are.
+pub fn is_named(id: &str, name: &str) -> bool {
+    match id.strip_prefix(name) {
+        Some("") => true,
+        Some(rest) => {
+            let date = rest.strip_prefix('-').unwrap_or_default();
+            date.len() == 8 && date.bytes().all(|b| b.is_ascii_digit())
+        }
+        None => false,
+    }
+}
 
 /// A model of a configured provider.
 #[derive(Clone, Debug, PartialEq)]
@@ -118,6 +178,41 @@ pub struct Standing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn entry(provider: &str, id: &str) -> ModelEntry {
+        ModelEntry {
+            provider: provider.into(),
+            id: id.into(),
+            display_name: id.into(),
+            context_tokens: 1,
+            output_tokens: None,
+            tools: true,
+            price: None,
+        }
+    }
+
+    #[test]
+    fn an_alias_is_an_id_without_its_date() {
+        assert!(is_named("claude-sonnet-4-5-20250929", "claude-sonnet-4-5"));
+        assert!(is_named("m", "m"));
+        for other in ["claude-sonnet-4", "claude-sonnet", "laude-sonnet-4-5-20250929"] {
+            assert!(!is_named("claude-sonnet-4-5-20250929", other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_catalogue_has_what_is_listed_and_may_have_what_the_silent_list() {
+        let models = vec![entry("p", "m"), entry("p", "org/deep"), entry("p", "x-20260101")];
+        let mut catalogue = Catalogue { models, silent: Vec::new() };
+        for name in ["p/m", "m", "p/org/deep", "org/deep", "p/x", "x"] {
+            assert!(catalogue.may_have(name), "{name}");
+        }
+        for name in ["p/n", "n", "q/m", "p/", "", "deep"] {
+            assert!(!catalogue.may_have(name), "{name}");
+        }
+        catalogue.silent.push(Silent { provider: "q".into(), error: ModelError::Unconfigured });
+        assert!(catalogue.may_have("q/m") && catalogue.may_have("n") && !catalogue.may_have("p/n"));
+    }
 
     #[test]
     fn a_cost_is_the_sum_of_its_parts_to_the_billionth() {
