@@ -29,6 +29,14 @@ pub enum ClientError {
         /// What the server says.
         message: String,
     },
+    /// The server takes none of the files that were sent.
+    #[error("{message}")]
+    Unfit {
+        /// What the server says.
+        message: String,
+        /// Files, each with what is wrong with it: the first 100.
+        problems: Vec<(String, String)>,
+    },
     /// The answer is not one of a Stele server.
     #[error("{url} does not answer like a Stele server: {cause}")]
     Strange {
@@ -48,6 +56,12 @@ impl ClientError {
             .or_else(|| text(error.get("code")))
             .or_else(|| text(error.get("type")));
         let message = text(error.get("message")).unwrap_or_else(|| format!("refused with status {status}"));
+        let listed = error.pointer("/details/problems").and_then(Value::as_array);
+        let problem = |listed: &Value| Some((text(listed.get("path"))?, text(listed.get("problem"))?));
+        let problems: Vec<_> = listed.into_iter().flatten().filter_map(problem).collect();
+        if !problems.is_empty() {
+            return Self::Unfit { message, problems };
+        }
         Self::Refused { status, code: code.unwrap_or_default(), message }
     }
 
@@ -55,6 +69,7 @@ impl ClientError {
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Refused { status, .. } => Some(*status),
+            Self::Unfit { .. } => Some(400),
             Self::Unreachable { .. } | Self::Slow { .. } | Self::Strange { .. } => None,
         }
     }

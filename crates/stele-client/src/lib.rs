@@ -1,6 +1,7 @@
 //! A blocking client of a Stele server: JSON in, JSON out, errors that say what to do.
 
 mod address;
+mod archives;
 mod error;
 mod finding;
 mod history;

@@ -18,7 +18,7 @@ pub(crate) use admin::{
     ConfigAction, ConfigCheck, CreateKey, Db, Key, Place, RoleName, ServeFlags, Workspace,
 };
 pub(crate) use backup::{Backup, BackupAction, CreateBackup, Installed, RestoreBackup};
-pub(crate) use carry::{Conflict, Copy, Export, Import as CarryIn};
+pub(crate) use carry::{Conflict, Copy, Export, ExportArgs, Format, Import as CarryIn, ImportArgs};
 pub(crate) use find::{Grep, Search, Watch};
 pub(crate) use mcp::Mcp;
 pub(crate) use memory::{
@@ -70,9 +70,9 @@ pub(crate) enum Command {
     /// Merge a version that another writer displaced into the present text.
     Merge(With<Merge>),
     /// Write a store into a directory of Markdown files, or its history into a git repository.
-    Export(With<Export>),
+    Export(With<ExportArgs>),
     /// Take a directory, the history of a git repository, or the memory files of Claude Code or Codex into a store.
-    Import(With<CarryIn>),
+    Import(With<ImportArgs>),
     /// Copy stores between two live servers that speak the Anthropic dialect.
     Copy(Copy),
     /// Make stores directories, through FUSE.

@@ -69,6 +69,7 @@ fn client_class(error: &ClientError) -> Class {
         ClientError::Unreachable { .. } => Class::NoServer,
         ClientError::Slow { .. } => Class::Unavailable,
         ClientError::Strange { .. } => Class::Other,
+        ClientError::Unfit { .. } => Class::Refused,
         ClientError::Refused { status, .. } => match status {
             401 | 403 => Class::Forbidden,
             404 | 410 => Class::NotFound,

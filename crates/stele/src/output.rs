@@ -146,10 +146,14 @@ pub(crate) fn colours() -> bool {
     io::stdout().is_terminal() && !plain
 }
 
+/// Whether somebody sees how work is going.
+pub(crate) fn is_terminal() -> bool {
+    io::stderr().is_terminal()
+}
+
 /// A bar on standard error for work of so many steps; none where nobody watches.
 pub(crate) fn progress(length: u64) -> ProgressBar {
-    let target =
-        if io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let target = if is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {eta}").expect("the template is sound");
     ProgressBar::with_draw_target(Some(length), target).with_style(style)
 }

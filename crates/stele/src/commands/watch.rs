@@ -50,6 +50,7 @@ pub(crate) fn watch(session: &Session, args: &Watch) -> anyhow::Result<()> {
 fn passes(error: &ClientError) -> bool {
     match error {
         ClientError::Unreachable { .. } | ClientError::Slow { .. } => true,
+        ClientError::Unfit { .. } => false,
         ClientError::Strange { .. } => true,
         ClientError::Refused { status, .. } => *status == 429 || *status >= 500,
     }
