@@ -73,6 +73,9 @@ fn report(before: Option<f64>, rounds: &[Round], fleet: &work::Fleet, binary_byt
         ratio("update with precondition, 64 connections / creates", ">= 0.75", &|r| {
             r.updates.rate / r.creates.rate
         }),
+        ratio("import of an archive of 10,000 Markdown files / bare rusqlite loop", ">= 0.3", &|r| {
+            r.imported / r.bare.rate
+        }),
         ratio("list 100 of 10,000, first page, p50 in hello round trips", "<= 8", &|r| {
             r.list_first.p50 / r.hello_one.p50
         }),

@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::Value;
+use stele_archive::Writer;
+use stele_core::path::MemoryPath;
+use stele_core::time::Timestamp;
 use tokio::runtime::Runtime;
 
 use crate::load::{self, Connection, Figures, request};
@@ -34,6 +37,8 @@ pub(crate) struct Round {
     pub(crate) read_uncached: Figures,
     pub(crate) list_first: Figures,
     pub(crate) list_last: Figures,
+    /// Files a second of an import.
+    pub(crate) imported: f64,
 }
 
 /// One store alone, and the same store beside a fleet.
@@ -129,8 +134,33 @@ impl<'a> Works<'a> {
             create_one: runtime.block_on(self.creates(&server, 1, 1, SHORT))?,
             list_first: runtime.block_on(list(&server, &filled.store, "", SHORT))?,
             list_last: runtime.block_on(list(&server, &filled.store, &last_page, SHORT))?,
+            imported: self.import(&server, scratch.path(), runtime)?,
             pressure: probes::cpu_pressure(),
         })
+    }
+
+    /// Files a second that `stele import` takes out of an archive of 10,000 Markdown files, its own start included.
+    fn import(&self, server: &Server, scratch: &Path, runtime: &Runtime) -> anyhow::Result<f64> {
+        let (mut writer, mut seeded) = (Writer::tree()?, Seeded::new(self.seed));
+        let at = Timestamp::from_micros(0);
+        for number in 0..STORE {
+            let path = MemoryPath::parse(&format!("/import/{number:08}.md"))?;
+            writer.file(&path, at, self.texts.pick(&mut seeded))?;
+        }
+        let file = scratch.join("files.tar.zst");
+        std::fs::write(&file, writer.end_tree()?)?;
+        let store = runtime.block_on(self.fill_only(server, 1))?;
+        let mut import = std::process::Command::new(self.binary);
+        import
+            .arg("import")
+            .arg(&file)
+            .args(["--store", &store, "--url"])
+            .arg(format!("http://{}", server.address));
+        let began = std::time::Instant::now();
+        let done = import.env("STELE_API_KEY", &server.key).output()?;
+        let took = began.elapsed();
+        anyhow::ensure!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        Ok(STORE as f64 / took.as_secs_f64())
     }
 
     /// The same four works on one store, alone and beside 1,000 stores of 200 memories.

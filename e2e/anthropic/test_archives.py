@@ -9,6 +9,7 @@ import time
 import pytest
 import zstandard
 
+from kit.server import stele
 from kit.tree import Tree
 from kit.wire import Wire
 
@@ -417,3 +418,70 @@ def test_an_export_is_of_one_moment_while_others_write(tree, wire):
     finally:
         stop.set()
         writing.join()
+
+
+# The command line
+
+
+@pytest.fixture
+def run(server, tmp_path):
+    """`run("export", ...)`: a command against the shared server, in a directory of the test's own."""
+    home = tmp_path / "cli"
+    home.mkdir()
+
+    def run(*args, at=server, timeout=120):
+        env = {"STELE_URL": at.url, "STELE_API_KEY": at.admin_key}
+        return stele(*args, home=home, env=env, timeout=timeout)
+
+    run.home = home
+    return run
+
+
+def test_the_command_line_carries_a_store_out_and_back(lived, wire, run, fresh_server):
+    done = run("export", lived.id, "whole.tar.zst")
+    assert done.returncode == 0 and "8 memories" in done.stdout, done
+    archive = (run.home / "whole.tar.zst").read_bytes()
+    assert archive == export(wire, lived.id)
+    again = run("export", lived.id, "-o", "whole.tar.zst")
+    assert again.returncode == 4 and "already" in again.stderr
+    there = fresh_server()
+    back = run("import", "--restore", "whole.tar.zst", at=there)
+    assert back.returncode == 0 and "8 memories" in back.stdout, back
+    assert state(Wire(there.port, there.admin_key), lived.id) == state(wire, lived.id)
+    assert run("import", "--restore", "whole.tar.zst", at=there).returncode == 4
+    assert [path.name for path in run.home.iterdir() if path.suffix == ".partial"] == []
+
+
+def test_the_command_line_takes_files_into_a_store(lived, run, new_tree):
+    assert run("export", lived.id, "--format", "markdown", "-o", "md").returncode == 0
+    tree = new_tree()
+    dry = run("import", "md", "--store", tree.id, "-n")
+    assert dry.returncode == 0 and "would create /plain.md" in dry.stdout and tree.paths() == []
+    assert "8 created" in run("import", "md", "--store", tree.id).stdout
+    assert "8 unchanged" in run("import", "md", "--store", tree.id).stdout
+    assert tree.texts() == lived.texts()
+    plain = next(memory for memory in tree.list() if memory.path == "/plain.md")
+    tree.edit(plain.id, content="mine")
+    refused = run("import", "md", "--store", tree.id)
+    assert refused.returncode == 5 and "/plain.md" in refused.stderr
+    assert "1 skipped" in run("import", "md", "--store", tree.id, "--on-conflict", "skip").stdout
+    assert "1 overwritten" in run("import", "md", "--store", tree.id, "--on-conflict", "overwrite").stdout
+    (run.home / "bad.tar.zst").write_bytes(packed(*((f"../{n}", "x") for n in range(5))))
+    bad = run("import", "bad.tar.zst", "--store", tree.id)
+    assert bad.returncode == 5 and all(f"../{n}" in bad.stderr for n in range(5))
+    assert run("import", "none.tar.zst", "--store", tree.id).returncode == 1
+
+
+def test_every_store_is_exported_and_a_broken_file_is_not_one(run, fresh_server, new_client):
+    server = fresh_server()
+    client = new_client(server)
+    trees = [Tree.planted(client, name=name) for name in ("one", "two")]
+    trees[1].put("/a.md")
+    done = run("export", "--all", "-o", "out", at=server)
+    assert done.returncode == 0 and {p.name for p in (run.home / "out").iterdir()} == {"one.tar.zst", "two.tar.zst"}
+    whole = (run.home / "out/two.tar.zst").read_bytes()
+    (run.home / "cut.tar.zst").write_bytes(whole[:-9])
+    cut = run("import", "--restore", "cut.tar.zst", at=server)
+    assert cut.returncode == 5 and "too early" in cut.stderr
+    for wrong in (["export"], ["export", "one:/dir/", "x.tar.zst"], ["import", "out/one.tar.zst"]):
+        assert run(*wrong, at=server).returncode == 2, wrong

@@ -87,14 +87,14 @@ fn write_one(
         .with_context(|| format!("what came of {} is not whole; try again", store.name))?;
     File::open(&draft.0)?.sync_all()?;
     fs::rename(&draft.0, file).with_context(|| format!("cannot write {}", shown(file)))?;
-    let size = fs::metadata(file)?.len();
     if session.json {
+        let size = fs::metadata(file)?.len();
         report.json(
             &json!({"store": store.id, "file": file, "format": word, "memories": memories, "bytes": size}),
         );
     } else {
         let memories = count(memories, "memory", "memories");
-        report.line(&format!("{}: {memories} of {}, {size} bytes", shown(file), store.name));
+        report.line(&format!("{}: {memories} of {}", shown(file), store.name));
     }
     Ok(())
 }
