@@ -270,7 +270,7 @@ def manifest_with(archive: bytes, change) -> bytes:
         (lambda a: packed(*list(unpacked(a).items())[:-1]), "ends too early"),
         (lambda a: a[: len(a) // 2], "ends too early"),
         (lambda a: packed(("a.md", "x")), "no history"),
-        (lambda a: b"no archive at all", "unpacked"),
+        (lambda a: b"no archive at all", "not a tar in zstd"),
     ],
 )
 def test_an_archive_that_lies_is_refused(lived, wire, fresh_server, lie, said):

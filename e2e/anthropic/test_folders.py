@@ -271,7 +271,7 @@ def test_commands_that_mean_nothing_are_told_so(run, tree, tmp_path):
     for args, code in [
         (["import", there, there, "--store", tree.id], 2),
         (["import", tmp_path / "no", "--store", tree.id], 3),
-        (["import", there / "a", "--store", tree.id], 3),
+        (["import", there / "a", "--store", tree.id], 5),
         (["import", there, "--store", "no such store"], 3),
         (["import", there, "--store", tree.id, "--git"], 3),
         (["export", tree.id, there / "a"], 5),

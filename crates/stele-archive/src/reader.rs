@@ -50,7 +50,7 @@ pub enum ArchiveError {
     #[error("the archive has format version {0}: a newer Stele can read it")]
     Newer(u32),
     /// It cannot be read, or is no zstd.
-    #[error("the archive cannot be unpacked: {0}")]
+    #[error("it is not a tar in zstd, or a damaged one: {0}")]
     Unreadable(io::Error),
 }
 
