@@ -201,19 +201,29 @@ def test_an_import_that_is_killed_is_gone_on_with(run, server, new_tree, tmp_pat
     assert bytes_below(tmp_path / "out") == bytes_below(there)
 
 
-def test_an_import_that_is_refused_on_its_way_is_taken_back(server, wire, new_client, tmp_path):
-    capped = {"name": "capped", "max_memories_per_store": 1_500}
-    key = wire("POST", "/stele/v1/workspaces", json=capped).ok(201)["key"]
-    tree = Tree.planted(new_client(server, key=key))
+def test_an_import_that_is_refused_on_its_way_is_taken_back(fresh_server, new_client, tmp_path):
+    server = fresh_server(env={"STELE_MAX_BYTES_PER_STORE": "16000"})
+    tree = Tree.planted(new_client(server))
     tree.put("/0/0.md", "before"), tree.put("/gone", "gone"), tree.put("/z", "z")
     there = many(tmp_path / "in", 2_300)
-    env = {"STELE_URL": server.url, "STELE_API_KEY": key}
+    env = {"STELE_URL": server.url, "STELE_API_KEY": server.admin_key}
     args = ["import", str(there), "--store", tree.id, "--on-conflict", "overwrite", "--delete-missing"]
     refused = stele(*args, home=tmp_path, env=env, timeout=120)
     assert refused.returncode == 5 and "taken back" in refused.stderr
     assert tree.texts() == {"/0/0.md": "before", "/gone": "gone", "/z": "z"}
     refused = stele(*args, "--partial", home=tmp_path, env=env, timeout=120)
     assert refused.returncode == 5 and len(tree.paths()) == 998 and "/gone" not in tree.paths()
+
+
+def test_a_store_that_would_be_too_full_is_told_before_anything_is_sent(server, wire, new_client, tmp_path):
+    key = wire("POST", "/stele/v1/workspaces", json={"name": "capped", "max_memories_per_store": 3}).ok(201)["key"]
+    tree = Tree.planted(new_client(server, key=key))
+    tree.put("/kept", "x"), tree.put("/there", "x")
+    env = {"STELE_URL": server.url, "STELE_API_KEY": key}
+    args = ["import", str(many(tmp_path / "in", 2)), "--store", tree.id]
+    refused = stele(*args, home=tmp_path, env=env)
+    assert refused.returncode == 5 and "would hold 4 memories, and may hold 3" in refused.stderr
+    assert stele(*args, "--delete-missing", home=tmp_path, env=env).returncode == 0
 
 
 def test_an_export_that_is_killed_is_gone_on_with(run, server, new_tree, tmp_path):

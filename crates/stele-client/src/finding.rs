@@ -90,6 +90,7 @@ pub struct Changes {
 
 #[derive(Deserialize)]
 struct Snapshot {
+    max_memories: Option<u64>,
     memories: Vec<Node>,
 }
 
@@ -126,8 +127,14 @@ impl Client {
 
     /// Every memory of a store by path, as of one moment. `store` is a UUID.
     pub fn tree(&self, store: &str) -> Result<Vec<Node>, ClientError> {
+        Ok(self.tree_and_cap(store)?.0)
+    }
+
+    /// The same, and how many memories the store may hold, where the server says so.
+    pub fn tree_and_cap(&self, store: &str) -> Result<(Vec<Node>, Option<u64>), ClientError> {
         let answer = self.get(&format!("/stele/v1/memory_stores/{}/snapshot", encoded(store)))?;
-        Ok(self.typed::<Snapshot>(answer)?.memories)
+        let Snapshot { max_memories, memories } = self.typed(answer)?;
+        Ok((memories, max_memories))
     }
 
     /// The texts of memories, batch by batch in their order; those that are gone are left out. `store` is a UUID.

@@ -19,9 +19,9 @@ mod generate;
 mod ids;
 mod language;
 mod log;
+mod mcp;
 #[cfg(target_os = "linux")]
 mod mount;
-mod mcp;
 mod output;
 mod prompt;
 mod reference;

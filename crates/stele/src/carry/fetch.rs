@@ -27,23 +27,50 @@ pub(super) fn uuid(store: &Store) -> anyhow::Result<String> {
     })
 }
 
-/// The memories below `prefix` by path, with their summaries.
-pub(super) fn present(
-    client: &Client,
-    store: &Store,
-    prefix: &str,
-) -> anyhow::Result<BTreeMap<String, Present>> {
-    let id = uuid(store)?;
-    let mut summaries: BTreeMap<String, String> =
-        client.summaries(&id)?.into_iter().map(|one| (one.path, one.summary)).collect();
-    let nodes = client.tree(&id)?.into_iter().filter(|node| node.path.starts_with(prefix));
-    let present = nodes.map(|node| {
-        let summary = summaries.remove(&node.path).unwrap_or_default();
-        let Node { path, memory_id: memory, memory_version_id: version, content_sha256: sha256, .. } = node;
-        let size_bytes = usize::try_from(node.content_size_bytes).unwrap_or(usize::MAX);
-        (path, Present { memory, version, sha256, size_bytes, summary })
-    });
-    Ok(present.collect())
+/// A store as it is now.
+pub(super) struct Now {
+    /// Its memories by path, with their summaries.
+    pub(super) memories: BTreeMap<String, Present>,
+    /// How many it may hold, where the server says so.
+    cap: Option<u64>,
+}
+
+impl Now {
+    pub(super) fn of(client: &Client, store: &Store) -> anyhow::Result<Self> {
+        let id = uuid(store)?;
+        let mut summaries: BTreeMap<String, String> =
+            client.summaries(&id)?.into_iter().map(|one| (one.path, one.summary)).collect();
+        let (nodes, cap) = client.tree_and_cap(&id)?;
+        let present = |node: Node| {
+            let summary = summaries.remove(&node.path).unwrap_or_default();
+            let Node { path, memory_id: memory, memory_version_id: version, content_sha256: sha256, .. } =
+                node;
+            let size_bytes = usize::try_from(node.content_size_bytes).unwrap_or(usize::MAX);
+            (path, Present { memory, version, sha256, size_bytes, summary })
+        };
+        Ok(Self { memories: nodes.into_iter().map(present).collect(), cap })
+    }
+
+    /// The memories below `prefix`.
+    pub(super) fn below(&self, prefix: &str) -> BTreeMap<String, Present> {
+        let below = self.memories.iter().filter(|(path, _)| path.starts_with(prefix));
+        below.map(|(path, now)| (path.clone(), now.clone())).collect()
+    }
+
+    /// # Errors
+    /// The store may not hold so many memories.
+    pub(super) fn judge_number(&self, store: &Store, memories: usize) -> anyhow::Result<()> {
+        match self.cap.filter(|cap| memories as u64 > *cap) {
+            Some(cap) => Err(fail(
+                Class::Refused,
+                format!(
+                    "nothing was sent: {} would hold {memories} memories, and may hold {cap}",
+                    store.name
+                ),
+            )),
+            None => Ok(()),
+        }
+    }
 }
 
 /// The texts of memories by their ids, each once.

@@ -277,7 +277,8 @@ impl History {
                 None => drop(expected.remove(path.as_str())),
             }
         }
-        let there = fetch::present(&session.client, store, prefix)?;
+        let now = fetch::Now::of(&session.client, store)?;
+        let there = now.below(prefix);
         let paths: BTreeSet<&str> =
             expected.keys().copied().chain(there.keys().map(String::as_str)).collect();
         let differing = paths.into_iter().filter(|path| {
@@ -290,6 +291,7 @@ impl History {
             complain(&format!("{}:{} is not as the repository left it", cell(&store.name), cell(path)));
         }
         if differing.is_empty() {
+            now.judge_number(store, now.memories.len() - there.len() + self.most(from))?;
             return Ok(from);
         }
         let message = format!(
@@ -299,6 +301,24 @@ impl History {
             store.name
         );
         Err(fail(Class::Conflict, message))
+    }
+
+    /// How many memories there are at most, once so many steps are made.
+    fn most(&self, from: usize) -> usize {
+        let mut present = BTreeSet::new();
+        let mut most = 0;
+        for (number, tree) in self.tree.iter().enumerate() {
+            for (path, fit) in tree {
+                match fit {
+                    Some(_) => drop(present.insert(path)),
+                    None => drop(present.remove(path)),
+                }
+            }
+            if number >= from {
+                most = most.max(present.len());
+            }
+        }
+        most
     }
 }
 

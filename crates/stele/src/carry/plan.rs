@@ -246,16 +246,12 @@ pub(super) fn carry_in(
     reason: &str,
 ) -> anyhow::Result<()> {
     judge(unfit, how.partial, "nothing was sent")?;
-    let there = fetch::present(&session.client, store, "/")?;
-    let below: BTreeMap<String, Present> = there
-        .iter()
-        .filter(|(path, _)| path.starts_with(prefix))
-        .map(|(p, now)| (p.clone(), now.clone()))
-        .collect();
+    let now = fetch::Now::of(&session.client, store)?;
+    let below = now.below(prefix);
     // What lies outside of the prefix can stand in the way, but is never touched.
     let mut plan = Plan::of(wanted, &below, how);
     let outside: Standing =
-        there.keys().map(String::as_str).filter(|path| !path.starts_with(prefix)).collect();
+        now.memories.keys().map(String::as_str).filter(|path| !path.starts_with(prefix)).collect();
     for file in wanted {
         if let Some(other) = outside.overlapping(&file.path) {
             plan.conflicts.push((file.path.as_str().into(), format!("cannot be beside the memory {other}")));
@@ -276,6 +272,7 @@ pub(super) fn carry_in(
         );
         return Err(fail(Class::Conflict, message));
     }
+    now.judge_number(store, now.memories.len() + plan.count(Step::Create) - plan.count(Step::Delete))?;
     let changes = plan.changes(&below);
     if !how.dry_run {
         send(session, store, (&changes, &below), how.partial, reason)?;
