@@ -18,6 +18,7 @@ fn main() {
         Some(store) => (store, Access::ReadOnly),
         None => (store.as_str(), Access::ReadWrite),
     };
+    #[expect(clippy::disallowed_methods, reason = "a program of its own, which has no configuration")]
     let of = |name: &str| std::env::var(name).unwrap_or_default();
     let client = Arc::new(stele_client::Client::new(&of("STELE_URL"), of("STELE_API_KEY")));
     let id = store.strip_prefix("memstore_01").and_then(stele_core::id::from_base58);

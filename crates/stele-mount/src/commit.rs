@@ -1,7 +1,7 @@
 //! Drafts become versions. All of this runs on the lane, one after the other.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use fuser::Errno;
 use stele_client::Edit;
@@ -12,7 +12,7 @@ use crate::draft::{self, Shape};
 use crate::names;
 use crate::server::{self, Unmade, WRITE, WRITE_BLIND, spell, spell_version};
 use crate::shared::{Counters, Shared, State};
-use crate::tree::{Head, Ino, errno_of};
+use crate::tree::{self, Head, Ino, errno_of};
 
 /// How long a temporary file may lie around before it becomes a memory.
 const LEFT: Duration = Duration::from_secs(30);
@@ -43,10 +43,9 @@ impl Shared {
         loop {
             let plan = plan(&mut self.state(), ino, &self.options)?;
             // The last try failed, and the look at the store has not shown that it went well all the same.
-            if let Some(unmade) = last.take().filter(|_| !matches!(plan, Plan::Done)) {
-                if !unmade.again || Instant::now() >= until {
-                    return Err(unmade.errno);
-                }
+            let failed = last.take().filter(|_| !matches!(plan, Plan::Done));
+            if let Some(unmade) = failed.filter(|unmade| !unmade.again || Instant::now() >= until) {
+                return Err(unmade.errno);
             }
             let unmade = match plan {
                 Plan::Done => return Ok(()),
@@ -212,7 +211,7 @@ impl Shared {
                 let mut state = self.state();
                 state.tree.set_scratch(ino, Some(names::Scratch::Temporary));
                 if let Some(file) = state.tree.file_mut(ino) {
-                    file.touched = SystemTime::now();
+                    file.touched = tree::now();
                 }
             }
         }

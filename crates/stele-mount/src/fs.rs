@@ -23,7 +23,7 @@ use crate::names::{self, Made};
 use crate::options::Access;
 use crate::shared::{Counters, Handle, LONG, Shared, State};
 use crate::slow::{Owed, Reply};
-use crate::tree::{Head, Ino, ROOT};
+use crate::tree::{self, Head, Ino, ROOT};
 
 /// Most bytes of a scratch file, and of one request to write.
 const SCRATCH_BYTES: usize = 16 * 1024 * 1024;
@@ -138,6 +138,7 @@ impl Fs {
         state.check_writable(&self.shared.options)?;
         let directory = state.tree.path(place.parent).ok_or(Errno::ESTALE)?;
         if scratch.is_none() {
+            state.check_room()?;
             let path = names::path(&directory, &place.name)?;
             let known = state.tree.child(place.parent, &place.name).is_some()
                 || state.tree.parked_at(&path).is_some();
@@ -268,7 +269,7 @@ fn truncate(file: &mut crate::tree::File) {
     let mut draft = Draft::whole(file.head.as_ref(), file.foreign);
     draft.edition = edition;
     file.draft = Some(draft);
-    file.touched = SystemTime::now();
+    file.touched = tree::now();
 }
 
 /// Makes a file, or opens the one that somebody made meanwhile.
@@ -353,7 +354,7 @@ fn change(
     }
     let most = if is_scratch { SCRATCH_BYTES } else { draft::most_bytes() };
     let file = state.tree.file_mut(ino).ok_or(Errno::ESTALE)?;
-    file.touched = SystemTime::now();
+    file.touched = tree::now();
     let mut moved = false;
     if cut {
         truncate(file);
@@ -671,12 +672,16 @@ impl Filesystem for Fs {
         };
         let local = {
             let state = self.state();
-            if let Err(errno) = state.check_open().and_then(|()| {
-                if opening.write { state.check_writable(&self.shared.options) } else { Ok(()) }
-            }) {
+            let scratch = state.tree.file(ino).is_some_and(|file| file.scratch.is_some());
+            let may = match (opening.write, scratch) {
+                (false, _) => state.check_open(),
+                (true, true) => state.check_writable(&self.shared.options),
+                (true, false) => state.check_writable(&self.shared.options).and_then(|()| state.check_room()),
+            };
+            if let Err(errno) = may {
                 return reply.error(errno);
             }
-            !opening.write || state.tree.file(ino).is_some_and(|file| file.scratch.is_some())
+            !opening.write || scratch
         };
         if local {
             go(&self.shared, reply);
@@ -779,7 +784,7 @@ impl Filesystem for Fs {
             if let Some(file) = state.tree.file_mut(ino) {
                 file.opens = file.opens.saturating_sub(1);
                 if file.scratch.is_some() {
-                    file.touched = SystemTime::now();
+                    file.touched = tree::now();
                 }
             }
             state.handles.remove(&fh.0)
@@ -898,7 +903,7 @@ impl Filesystem for Fs {
         let used = state.tree.memories.len() as u64;
         let cap = state.max_memories.min(u64::MAX / BLOCKS / 2).max(used);
         let free = cap - used;
-        let blocks = if state.disk_full { 0 } else { free * BLOCKS };
+        let blocks = if state.disk_full.is_some() { 0 } else { free * BLOCKS };
         let none = state.archived || state.ended.is_some();
         let (blocks, free) = if none { (0, 0) } else { (blocks, free) };
         reply.statfs(cap * BLOCKS, blocks, blocks, cap, free, 4096, NAME_BYTES, 4096);

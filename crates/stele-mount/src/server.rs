@@ -128,7 +128,7 @@ impl Shared {
             let failure = match self.client.changeset_once(&self.store, reason, edits, patience) {
                 Ok(Answer { value, .. }) => {
                     let mut state = self.state();
-                    (state.contact, state.disk_full) = (Some(Instant::now()), false);
+                    (state.contact, state.disk_full) = (Some(Instant::now()), None);
                     return Ok(value);
                 }
                 Err(failure) => failure,
@@ -153,7 +153,7 @@ impl Shared {
                     return Err(Unmade::never(Errno::EROFS));
                 }
                 Verdict::DiskFull => {
-                    self.state().disk_full = true;
+                    self.state().disk_full = Some(Instant::now());
                     return Err(Unmade::never(Errno::ENOSPC));
                 }
             };
@@ -174,7 +174,8 @@ impl Shared {
         };
         let patience = if live { WRITE } else { WRITE_BLIND };
         let restarting = contact.is_some_and(|at| at.elapsed() < RESTART.0);
-        let until = Instant::now() + if restarting { RESTART.1 } else { Duration::ZERO };
+        let begun = Instant::now();
+        let until = begun + if restarting { RESTART.1 } else { Duration::ZERO };
         loop {
             Counters::one(&self.count.requests);
             // Of what a session's token may ask, this costs the server least.
@@ -188,7 +189,12 @@ impl Shared {
             match judge(&failure, &epoch) {
                 Verdict::Unclear(cause) if Instant::now() >= until => return Err(cause.errno()),
                 Verdict::Unclear(_) => std::thread::sleep(Duration::from_millis(100)),
-                Verdict::Busy(_) | Verdict::DiskFull | Verdict::Archived | Verdict::Expired => return Ok(()),
+                // What cannot be read now could not be written either, and shells do not hear of that.
+                Verdict::Busy(after) if begun.elapsed() < RESTART.1 => {
+                    std::thread::sleep(after.min(Duration::from_secs(1)));
+                }
+                Verdict::Busy(_) => return Err(Errno::ETIMEDOUT),
+                Verdict::DiskFull | Verdict::Archived | Verdict::Expired => return Ok(()),
                 Verdict::Refused(errno) => return Err(Errno::from_i32(errno)),
                 verdict @ (Verdict::Credential | Verdict::Moved) => {
                     self.heed(verdict);

@@ -22,6 +22,8 @@ use crate::tree::{Ino, Kind, Listed, News, Tree};
 pub(crate) const LONG: Duration = Duration::from_secs(24 * 3600);
 /// After so long without an answer from the server, an open for writing asks first whether it is there.
 const FRESH: Duration = Duration::from_millis(5);
+/// For so long after the server's disk was full, opening for writing fails without another try.
+const FULL: Duration = Duration::from_secs(2);
 
 /// Something to be done to the store, in its turn.
 pub(crate) type Task = Box<dyn FnOnce(&Arc<Shared>) + Send>;
@@ -124,7 +126,8 @@ pub(crate) struct State {
     pub(crate) live: bool,
     pub(crate) archived: bool,
     pub(crate) ended: Option<Ended>,
-    pub(crate) disk_full: bool,
+    /// When the server last said that its disk is full, unless it has taken something since.
+    pub(crate) disk_full: Option<Instant>,
     pub(crate) max_memories: u64,
     pub(crate) in_flight: Option<InFlight>,
     /// Whether the feed waits for what is in flight, so that nothing new may begin.
@@ -154,7 +157,7 @@ impl Shared {
                 live: false,
                 archived: false,
                 ended: None,
-                disk_full: false,
+                disk_full: None,
                 max_memories: u64::MAX,
                 in_flight: None,
                 feed_waits: false,
@@ -243,6 +246,12 @@ impl State {
         self.check_open()?;
         let read_only = self.archived || options.access == Access::ReadOnly;
         if read_only { Err(Errno::EROFS) } else { Ok(()) }
+    }
+
+    /// Why a file cannot be made or opened for writing now, though it may be later.
+    pub(crate) fn check_room(&self) -> Result<(), Errno> {
+        let full = self.disk_full.is_some_and(|at| at.elapsed() < FULL);
+        if full { Err(Errno::ENOSPC) } else { Ok(()) }
     }
 
     /// Whether the server has just answered.
