@@ -31,6 +31,7 @@ pub mod restoration;
 pub mod retention;
 #[cfg(feature = "test-util")]
 pub mod samples;
+pub mod scratch;
 pub mod search;
 pub mod searcher;
 pub mod service;

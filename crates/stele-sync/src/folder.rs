@@ -15,9 +15,10 @@ use rustix::io::Errno;
 use stele_core::hash::Sha256;
 use stele_core::limits::Limits;
 use stele_core::path::{MAX_SEGMENTS, MemoryPath};
+use stele_core::scratch::{Made, Scratch, scratch};
 
 use crate::SyncError;
-use crate::names::{OWN, is_reserved, is_scratch, is_temporary};
+use crate::names::{OWN, is_reserved};
 use crate::plan::Local;
 use crate::state::Stat;
 
@@ -318,9 +319,14 @@ impl Folder {
         }
         let look = stat_of(&stat);
         if !known.is_memory(&path) {
-            let moving = is_temporary(name) && look.mtime_ns > scan.now_ns.saturating_sub(STILL_NS);
-            if is_scratch(name) || moving {
-                return Ok(());
+            let private = Mode::from_raw_mode(stat.st_mode) == Mode::from_raw_mode(0o600);
+            let made = if private { Made::Exclusively } else { Made::Plainly };
+            let moving = look.mtime_ns > scan.now_ns.saturating_sub(STILL_NS);
+            match scratch(name, made) {
+                Some(Scratch::Litter) => return Ok(()),
+                // Programs write to such a name before they rename. It counts once it has lain still for a while.
+                Some(Scratch::Temporary) if moving => return Ok(()),
+                Some(Scratch::Temporary) | None => {}
             }
         }
         if let Err(error) = MemoryPath::parse(&path) {
@@ -544,4 +550,107 @@ fn text(file: &File) -> rustix::io::Result<Result<String, String>> {
         Ok(text) => Ok(text),
         Err(_) => Err("is binary, or text that is not UTF-8".into()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    struct Nothing;
+
+    impl Known for Nothing {
+        fn hash(&self, _: &str, _: &Stat) -> Option<Sha256> {
+            None
+        }
+
+        fn is_memory(&self, _: &str) -> bool {
+            false
+        }
+    }
+
+    fn folder() -> (tempfile::TempDir, Folder) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let folder = Folder::open(dir.path(), 0o644, false).expect("a folder");
+        (dir, folder)
+    }
+
+    fn stat(folder: &Folder, path: &str) -> Option<Stat> {
+        folder.scan(&Nothing).expect("a scan").entries.get(path).and_then(|entry| entry.stat)
+    }
+
+    #[test]
+    fn a_text_is_written_whole_over_what_was_looked_at_only() {
+        let (dir, folder) = folder();
+        assert!(matches!(folder.write("/d/a.md", "one", None), Ok(Put::Done)));
+        let file = dir.path().join("d/a.md");
+        assert_eq!(std::fs::read_to_string(&file).expect("a file"), "one");
+        assert_eq!(file.metadata().expect("a file").permissions().mode() & 0o777, 0o644);
+        let seen = stat(&folder, "/d/a.md");
+        std::fs::write(&file, "an edit meanwhile").expect("written");
+        assert!(matches!(folder.write("/d/a.md", "two", seen), Ok(Put::Changed)));
+        assert!(matches!(folder.remove("/d/a.md", seen), Ok(Put::Changed)));
+        assert!(matches!(folder.write("/d/a.md", "two", None), Ok(Put::Changed)), "it was not there before");
+        assert_eq!(std::fs::read_to_string(&file).expect("a file"), "an edit meanwhile");
+        let seen = stat(&folder, "/d/a.md");
+        assert!(matches!(folder.remove("/d/a.md", seen), Ok(Put::Done)));
+        assert!(!dir.path().join("d").exists(), "the directory that this left empty is gone");
+    }
+
+    #[test]
+    fn links_are_never_followed_and_what_lies_in_the_way_is_named() {
+        let (dir, folder) = folder();
+        let outside = tempfile::tempdir().expect("a directory");
+        std::fs::write(outside.path().join("secret"), "s").expect("written");
+        symlink(outside.path(), dir.path().join("d")).expect("a link");
+        symlink(outside.path().join("secret"), dir.path().join("l")).expect("a link");
+        std::fs::write(dir.path().join("file"), "f").expect("written");
+        std::fs::create_dir_all(dir.path().join("full/x")).expect("a directory");
+        let blocked = |path: &str| matches!(folder.write(path, "x", None), Ok(Put::Blocked(_)));
+        assert!(blocked("/d/a.md") && blocked("/file/a.md") && blocked("/full"));
+        assert!(matches!(folder.write("/l", "x", None), Ok(Put::Changed)));
+        assert!(folder.text("/l", Sha256::of(b"s")).is_none());
+        assert_eq!(std::fs::read_dir(outside.path()).expect("a directory").count(), 1);
+        let scan = folder.scan(&Nothing).expect("a scan");
+        assert!(matches!(scan.entries["/l"].local, Local::Foreign(_)));
+        assert!(matches!(scan.entries["/d"].local, Local::Foreign(_)));
+    }
+
+    #[test]
+    fn what_is_kept_aside_has_a_name_of_its_own_each_time() {
+        let (dir, folder) = folder();
+        std::fs::write(dir.path().join("a.md"), "mine").expect("written");
+        let (first, now) = folder.keep_aside("/a.md").expect("kept");
+        let (second, _) = folder.keep_aside("/a.md").expect("kept");
+        assert!(first != second && std::fs::read_to_string(&second).expect("a file") == "mine");
+        assert_eq!(now.map(|stat| stat.size_bytes), Some(4));
+    }
+
+    #[test]
+    fn one_process_at_a_time_and_none_on_a_folder_that_was_replaced() {
+        let (dir, folder) = folder();
+        assert!(matches!(Folder::open(dir.path(), 0o644, false), Err(SyncError::InUse(_))));
+        assert!(folder.check().is_ok());
+        std::fs::remove_dir_all(dir.path().join(OWN)).expect("removed");
+        assert!(folder.check().is_err());
+    }
+
+    #[test]
+    fn temporary_names_wait_and_scratch_names_never_count() {
+        let (dir, folder) = folder();
+        for name in ["a.md", "b.tmp", ".a.md.swp", "c.md~", "tmpab12cd34"] {
+            std::fs::write(dir.path().join(name), "x").expect("written");
+        }
+        let private = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(dir.path().join("tmpab12cd34"), private).expect("set");
+        let found = || folder.scan(&Nothing).expect("a scan").entries.into_keys().collect::<Vec<_>>();
+        assert_eq!(found(), ["/a.md"]);
+        let old = std::fs::FileTimes::new().set_modified(std::time::UNIX_EPOCH);
+        for name in ["b.tmp", ".a.md.swp", "tmpab12cd34"] {
+            let file = File::options().write(true).open(dir.path().join(name)).expect("a file");
+            file.set_times(old).expect("set");
+        }
+        assert_eq!(found(), ["/a.md", "/b.tmp", "/tmpab12cd34"]);
+    }
 }
