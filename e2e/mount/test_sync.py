@@ -144,6 +144,15 @@ def test_a_moved_file_moves_its_memory(store, folder):
     assert store.operations() == ["created", "modified"]
 
 
+def test_a_move_and_a_deletion_of_all_that_there_is_are_no_wipe(store, folder):
+    store.fill({"/a.md": "a\n", "/b.md": "b\n"})
+    folder.sync()
+    (folder.dir / "a.md").rename(folder.dir / "c.md")
+    (folder.dir / "b.md").unlink()
+    folder.sync()
+    assert store.texts() == folder.files() == {"/c.md": "a\n"}
+
+
 def test_an_emptied_folder_does_not_empty_the_store(store, folder):
     texts = {f"/{k}.md": f"{k}\n" for k in range(20)}
     store.fill(texts)

@@ -234,7 +234,9 @@ impl Sync {
         }
         find_moves(&mut plan.steps, &texts);
         if !self.options.delete_all {
-            guard_deletions(&mut plan.steps, self.state.bases.len(), missing);
+            // What was moved is not gone.
+            let moved = plan.steps.values().filter(|step| matches!(step, Step::Move(..))).count();
+            guard_deletions(&mut plan.steps, self.state.bases.len(), missing - moved);
         }
         self.leave(&mut plan, &texts, moment);
         Ok(plan)

@@ -75,7 +75,7 @@ pub(crate) fn most_deletions(synced: usize) -> usize {
 }
 
 /// Turns a deletion and a new file with the same text into a move, so that the memory keeps its id and history.
-/// `bases` gives the text that a deleted path had, `texts` that of a new file.
+/// `texts` gives the text of each file.
 pub(crate) fn find_moves(steps: &mut BTreeMap<String, Step>, texts: &BTreeMap<String, Sha256>) {
     let mut gone: BTreeMap<[u8; 32], Vec<String>> = BTreeMap::new();
     for (path, step) in steps.iter() {
@@ -99,8 +99,8 @@ pub(crate) fn find_moves(steps: &mut BTreeMap<String, Step>, texts: &BTreeMap<St
 }
 
 /// Keeps a folder that was emptied by mistake, or was not mounted, from emptying the store. `synced`: how many paths
-/// were the same last. Every file gone at once (two or more) is a wipe: all come back. Of many deletions the first ones
-/// count.
+/// were the same last; `missing`: how many of them have no file any more, here or elsewhere in the folder. Every file
+/// gone at once (two or more) is a wipe: all come back. Of many deletions the first ones count.
 pub(crate) fn guard_deletions(steps: &mut BTreeMap<String, Step>, synced: usize, missing: usize) {
     let wiped = synced >= 2 && missing == synced;
     let mut left = most_deletions(synced);
