@@ -273,5 +273,5 @@ def test_the_model_that_memory_is_learned_with(api):
     assert api.ok("GET", f"{route}/memory")["effective_model"] == "m/x"
 
 
-def test_there_are_no_models_yet(api):
+def test_without_a_provider_there_are_no_models(api):
     refused(api("GET", "/models"), 503, "model_gateway_unconfigured")

@@ -232,3 +232,49 @@ impl Model for Scripted {
         vec![Standing { provider: PROVIDER.into(), kind: PROVIDER, rests_secs: None }]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stele_core::models::Message;
+
+    async fn call(model: &Scripted, text: &str) -> (Result<Reply, ModelError>, Vec<Delta>) {
+        let entry = model.find("scripted/scripted-1").await.expect("it is there");
+        let asked = Conversation { messages: vec![Message::user(text)], ..Conversation::default() };
+        let mut heard = Vec::new();
+        let mut hear = |delta| heard.push(delta);
+        let called = model.call(&entry, &asked, &mut hear).await;
+        (called, heard)
+    }
+
+    #[tokio::test]
+    async fn the_first_rule_that_applies_is_used_as_often_as_it_says() {
+        let tool = Turn::tool("t1", "read", &serde_json::json!({"path": "/a-long-enough-path"}));
+        let model = Scripted::new([
+            Rule { matches: vec!["tool".into()], ..Rule::once(tool) },
+            Rule { times: Some(2), ..Rule::once(Turn::text("a text of more than a piece")) },
+        ]);
+        model.add(Rule::once(Turn::Fail(ModelError::Refused { provider: PROVIDER.into() })));
+        let (reply, heard) = call(&model, "hello").await;
+        assert_eq!(reply.expect("a reply").text(), "a text of more than a piece");
+        let pieces = ["a text of more t", "han a piece"].map(|piece| Delta::Text(piece.into()));
+        assert_eq!((&heard[0], &heard[1..]), (&Delta::Begin, &pieces[..]));
+        let (reply, heard) = call(&model, "use a tool").await;
+        let reply = reply.expect("a reply");
+        assert_eq!((reply.stop, reply.tool_uses().count()), (Stop::ToolUse, 1));
+        let json: String = heard
+            .iter()
+            .filter_map(|delta| match delta {
+                Delta::Arguments { index: 0, json } => Some(json.as_str()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(Arguments::parse(&json), reply.tool_uses().next().expect("one").arguments);
+        call(&model, "use a tool").await.0.expect("the second of two texts");
+        assert!(matches!(call(&model, "hello").await.0, Err(ModelError::Refused { .. })));
+        let silent = call(&model, "hello").await.0.expect("it says nothing");
+        assert_eq!((silent.blocks.len(), silent.stop), (0, Stop::EndTurn));
+        assert_eq!(model.log().len(), 5);
+        assert!(model.find("other").await.is_err());
+    }
+}

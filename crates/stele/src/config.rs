@@ -127,7 +127,15 @@ fn read_file(path: &Path) -> anyhow::Result<Settings> {
         let class = if error.kind() == ErrorKind::NotFound { Class::NotFound } else { Class::Other };
         fail(class, format!("cannot read {}: {error}", path.display()))
     })?;
-    toml::from_str(&text).with_context(|| format!("{} is not a valid configuration", path.display()))
+    toml::from_str(&text).map_err(|error| malformed(path, &text, &error))
+}
+
+/// What is wrong with a file, without the line that it is in: that may be a key which was put under a wrong name.
+fn malformed(path: &Path, text: &str, error: &toml::de::Error) -> anyhow::Error {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let line =
+        before.map(|before| format!(", line {}", before.matches('\n').count() + 1)).unwrap_or_default();
+    anyhow::anyhow!("{} is not a valid configuration{line}: {}", path.display(), error.message())
 }
 
 /// The configuration file that counts: the one named, else that of the data directory, else the user's.
@@ -432,6 +440,12 @@ mod tests {
         };
         let unknown = text("lisen = 'x'\n", &home, ServeFlags::default());
         assert!(unknown.contains("stele.toml") && unknown.contains("lisen"), "{unknown}");
+        let table = "log = 'info'\n[models.providers.p]\nkind = 'openai'\napikey = 'sk-secret'\n";
+        let misspelt = text(table, &home, ServeFlags::default());
+        assert!(
+            misspelt.contains("line 4: unknown field `apikey`") && !misspelt.contains("secret"),
+            "{misspelt}"
+        );
         let open = ServeFlags { listen: Some("0.0.0.0:7878".into()), ..ServeFlags::default() };
         assert!(text("", &home, open).contains("--insecure"));
         let number = text("", &[("HOME", "/x"), ("STELE_SWEEP_SECONDS", "soon")], ServeFlags::default());

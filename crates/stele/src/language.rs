@@ -15,7 +15,7 @@ use stele_models::Gateway;
 use crate::cli::{Model, ModelPlace};
 use crate::config::{Config, process_env};
 use crate::failure::{Class, fail};
-use crate::output::{complain, print, print_json, print_table};
+use crate::output::{complain, count, print, print_json, print_table};
 
 /// What a model is asked by `stele model test`.
 const QUESTION: &str = "Answer with the one word: ready";
@@ -111,12 +111,20 @@ async fn test(models: &dyn Models, name: &str, place: &ModelPlace) -> anyhow::Re
         }
     };
     let reply = models.call(&model, &asked, &mut hear).await.map_err(failed)?;
-    tell(&model, &reply, first.unwrap_or(reply.latency), place.json)?;
+    let whole = begun.elapsed();
+    tell(&model, &reply, Times { whole, first: first.unwrap_or(whole) }, place.json)?;
     reply.whole().map_err(failed).context("the model answers, but not as it should")?;
     Ok(())
 }
 
-fn tell(model: &ModelEntry, reply: &Reply, first: Duration, as_json: bool) -> anyhow::Result<()> {
+/// How long a call took with all its tries.
+struct Times {
+    whole: Duration,
+    /// To the first sign of an answer.
+    first: Duration,
+}
+
+fn tell(model: &ModelEntry, reply: &Reply, times: Times, as_json: bool) -> anyhow::Result<()> {
     let (text, usage) = (reply.text(), reply.usage);
     if as_json {
         return print_json(&json!({
@@ -126,8 +134,8 @@ fn tell(model: &ModelEntry, reply: &Reply, first: Duration, as_json: bool) -> an
             "input_tokens": usage.all_input(),
             "output_tokens": usage.output,
             "tokens_estimated": usage.estimated,
-            "first_token_ms": u64::try_from(first.as_millis()).unwrap_or(u64::MAX),
-            "latency_ms": u64::try_from(reply.latency.as_millis()).unwrap_or(u64::MAX),
+            "first_token_ms": u64::try_from(times.first.as_millis()).unwrap_or(u64::MAX),
+            "latency_ms": u64::try_from(times.whole.as_millis()).unwrap_or(u64::MAX),
             "tries": reply.tries,
             "cost": reply.cost.map(|cost| cost.units()),
         }));
@@ -144,10 +152,10 @@ fn tell(model: &ModelEntry, reply: &Reply, first: Duration, as_json: bool) -> an
     print(&format!("stopped  {}", stop(reply.stop)))?;
     print(&format!("tokens   {} read, {} written ({source})", usage.all_input(), usage.output))?;
     print(&format!(
-        "time     {:.2} s, first word after {:.2} s, try {}",
-        reply.latency.as_secs_f64(),
-        first.as_secs_f64(),
-        reply.tries
+        "time     {:.2} s, first word after {:.2} s, {}",
+        times.whole.as_secs_f64(),
+        times.first.as_secs_f64(),
+        count(reply.tries as usize, "try", "tries")
     ))?;
     print(&format!(
         "cost     {}",
