@@ -24,7 +24,7 @@ use crate::meter;
 use crate::model::Memory;
 use crate::path::PathPrefix;
 use crate::refusal::Refusal;
-use crate::search::{Found, Index, Nearness, Position, Query, Request, Scan, Snippet, Snippets};
+use crate::search::{Found, Index, Nearness, Position, Quantized, Query, Request, Scan, Snippet, Snippets};
 use crate::storage::{At, Error, Storage, StorageError};
 use crate::text::Summary;
 use crate::time::Timestamp;
@@ -173,11 +173,11 @@ impl Searcher {
     ) -> Result<At<SearchPage>, Error> {
         let place = Place { workspace, store };
         let slot = self.slot(place);
-        let nearness = self.nearness(&slot, question).await;
-        let blended = nearness.as_ref().is_some_and(Nearness::is_known);
-        let answer = self.answer(place, &slot, question, nearness).await;
+        let vector = self.query_vector(&slot, question).await;
+        let answer = self.answer(place, &slot, question, vector.as_deref()).await;
         match &answer {
             Ok(_) => {
+                let blended = vector.is_some() && slot.has_vectors();
                 if blended { &meter::SEARCHES_BLENDED } else { &meter::SEARCHES_BY_WORDS }.count();
                 if !blended || slot.vectors().wanting_count() > 0 {
                     self.fetch_vectors(place, &slot);
@@ -207,15 +207,14 @@ impl Searcher {
         place: Place,
         slot: &Arc<Slot>,
         question: &Question,
-        nearness: Option<Nearness>,
+        vector: Option<&Quantized>,
     ) -> Result<At<SearchPage>, Error> {
-        let request = question.request(nearness.as_ref());
-        if let Some(answer) = self.answer_by_index(place, slot, &question.query, &request).await? {
+        if let Some(answer) = self.answer_by_index(place, slot, question, vector).await? {
             return Ok(answer);
         }
         // The first query reads the store itself; those that come meanwhile wait for the index that is then built.
         if let Ok(tending) = slot.tending.clone().try_lock_owned()
-            && let Some(found) = self.scan(place, question, nearness.clone()).await?
+            && let Some(found) = self.scan(place, question).await?
         {
             let answer = self.show(place, found).await?;
             if !slot.oversized.load(Ordering::Relaxed) {
@@ -229,14 +228,15 @@ impl Searcher {
         if !slot.oversized.load(Ordering::Relaxed) {
             let tending = slot.tending.clone().lock_owned().await;
             self.build(place, slot, tending).await?;
-            if let Some(answer) = self.answer_by_index(place, slot, &question.query, &request).await? {
+            if let Some(answer) = self.answer_by_index(place, slot, question, vector).await? {
                 return Ok(answer);
             }
         }
         // There is no room to keep the index: it is made for this query alone.
         let (index, question) = (self.read_index(place).await?, question.clone());
+        let nothing = self.nothing_near();
         let search = move || {
-            let found = index.search(&question.query, &question.request(nearness.as_ref()));
+            let found = index.search(&question.query, &question.request(nothing.as_ref()));
             At { sequence: index.sequence(), value: found }
         };
         let found = self.on_worker(search).await?;
@@ -249,13 +249,17 @@ impl Searcher {
         self: &Arc<Self>,
         place: Place,
         slot: &Arc<Slot>,
-        query: &Query,
-        request: &Request<'_>,
+        question: &Question,
+        vector: Option<&Quantized>,
     ) -> Result<Option<At<SearchPage>>, Error> {
         let mut followed = false;
         loop {
-            let found =
-                slot.look(|index| At { sequence: index.sequence(), value: index.search(query, request) });
+            let search = |index: &Index| {
+                // While the index is held: vectors are never older than it.
+                let nearness = self.nearness(slot, vector, index.len());
+                index.search(&question.query, &question.request(nearness.as_ref()))
+            };
+            let found = slot.look(|index| At { sequence: index.sequence(), value: search(index) });
             let Some(At { sequence, value: found }) = found else { return Ok(None) };
             let heads = self.heads(place, &memories(&found)).await?;
             if followed || heads.sequence <= sequence {
@@ -340,17 +344,12 @@ impl Searcher {
     }
 
     /// The answer of a scan; `None` if that takes an index.
-    async fn scan(
-        self: &Arc<Self>,
-        place: Place,
-        question: &Question,
-        nearness: Option<Nearness>,
-    ) -> Result<Option<At<Found>>, Error> {
+    async fn scan(self: &Arc<Self>, place: Place, question: &Question) -> Result<Option<At<Found>>, Error> {
         let scan = Scan::new(question.query.clone());
         let read = |scan: &mut Scan, heads: Vec<Head>| scan.read(heads.iter().filter_map(Head::document));
         let At { sequence, value: scan } = self.read_all(place, scan, read).await?;
-        let question = question.clone();
-        let found = self.on_worker(move || scan.answer(&question.request(nearness.as_ref()))).await?;
+        let (question, nothing) = (question.clone(), self.nothing_near());
+        let found = self.on_worker(move || scan.answer(&question.request(nothing.as_ref()))).await?;
         Ok(found.map(|value| At { sequence, value }))
     }
 

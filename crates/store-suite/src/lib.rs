@@ -33,6 +33,7 @@ mod redaction;
 mod replay;
 mod restoring;
 mod schedules;
+mod search;
 mod spending;
 mod stores;
 mod versions;

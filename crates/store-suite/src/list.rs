@@ -53,6 +53,17 @@ macro_rules! each_case {
                 what_is_committed_is_announced_and_a_conflict_is_not,
                 a_commit_whose_caller_went_away_is_announced,
             }
+            search {
+                a_search_sees_every_write_that_was_answered,
+                a_redaction_leaves_nothing_to_be_found,
+                an_index_that_was_dropped_answers_as_before,
+                a_budget_too_small_for_an_index_changes_no_answer,
+                two_servers_see_each_others_writes,
+                searches_beside_writers_see_what_was_answered_before,
+                a_foreign_store_is_not_searched,
+                a_meaning_is_found_once_its_vector_is_there,
+                a_model_that_fails_leaves_the_words,
+            }
             logs {
                 a_log_reads_back_as_it_was_written,
                 entries_go_on_where_the_log_ends_or_not_at_all,

@@ -30,7 +30,7 @@ use crate::StoreFactory;
 use crate::world::World;
 
 /// Searches and what outlives a request, on the runtime of the case.
-struct Inline;
+pub(crate) struct Inline;
 
 impl Workers for Inline {
     fn run(&self, work: Box<dyn FnOnce() + Send>) {

@@ -243,13 +243,6 @@ impl Vectors {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Nearness(pub(super) Vec<(MemoryId, f32)>);
 
-impl Nearness {
-    /// Whether anything is known.
-    pub fn is_known(&self) -> bool {
-        !self.0.is_empty()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

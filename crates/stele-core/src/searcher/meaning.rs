@@ -21,8 +21,6 @@ const QUERIES_KEPT: usize = 256;
 const MEMORIES: usize = 64;
 /// Passages that the model is given at once: a query that comes meanwhile waits for them, if the model is busy.
 const PASSAGES: usize = 16;
-/// From this many bytes of vectors on, they are compared by a worker.
-const WORKER_BYTES: usize = 1024 * 1024;
 
 /// The model, and the vectors of late queries.
 pub(super) struct Embedding {
@@ -77,22 +75,30 @@ impl Embedding {
 }
 
 impl Searcher {
-    /// How near the memories of the store are to what the question means. Empty, so that words alone rank, as long
-    /// as vectors are missing or the model does not answer in time; `None` if no model is asked.
-    pub(super) async fn nearness(&self, slot: &Arc<Slot>, question: &Question) -> Option<Nearness> {
+    /// The vector of what the question means, if vectors of the store are there to compare it with and the model
+    /// answers in time.
+    pub(super) async fn query_vector(&self, slot: &Slot, question: &Question) -> Option<Arc<Quantized>> {
         let embedding = self.embedding.as_ref()?;
-        let meaning = question.query.meaning().filter(|_| slot.has_vectors());
-        let vector = match meaning {
-            Some(meaning) => embedding.query(meaning).await,
-            None => None,
-        };
-        let Some(vector) = vector else { return Some(Nearness::default()) };
-        if slot.vectors().size_bytes() < WORKER_BYTES {
-            return Some(slot.vectors().nearness(&vector));
-        }
-        let slot = slot.clone();
-        let nearness = self.on_worker(move || slot.vectors().nearness(&vector)).await;
-        Some(nearness.unwrap_or_default())
+        let meaning = question.query.meaning().filter(|_| slot.has_vectors())?;
+        embedding.query(meaning).await
+    }
+
+    /// How near the memories of the store, so many, are to the vector. Empty, so that words alone rank, as long as
+    /// vectors are missing; `None` if no model is asked.
+    pub(super) fn nearness(
+        &self,
+        slot: &Slot,
+        vector: Option<&Quantized>,
+        memories: usize,
+    ) -> Option<Nearness> {
+        let vectors = slot.vectors();
+        let vector = vector.filter(|_| vectors.are_ready(memories));
+        vector.map(|vector| vectors.nearness(vector)).or_else(|| self.nothing_near())
+    }
+
+    /// The nearness where no vectors are there.
+    pub(super) fn nothing_near(&self) -> Option<Nearness> {
+        self.embedding.is_some().then(Nearness::default)
     }
 
     /// Sees to it that the store gets its vectors, soon and in the background. Costs nothing where no model is asked.

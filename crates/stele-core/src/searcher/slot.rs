@@ -62,7 +62,7 @@ impl Slot {
 
     /// Brings the index to `sequence`, and the vectors along where they are of passages of `passage_chars`.
     pub(super) fn advance(&self, sequence: u64, heads: &[Head], passage_chars: Option<usize>) {
-        self.advance_index(sequence, heads);
+        // The vectors first: a search that sees the new index must not see vectors of texts that are no more.
         if let Some(most) = passage_chars.filter(|_| !self.oversized_vectors.load(Ordering::Relaxed)) {
             let passages: Vec<_> = heads.iter().map(|head| (head, head.passage_keys(most))).collect();
             let mut vectors = self.vectors_mut();
@@ -73,6 +73,7 @@ impl Slot {
                 }
             }
         }
+        self.advance_index(sequence, heads);
         self.weigh();
     }
 
