@@ -51,7 +51,7 @@ def test_a_missing_permission_says_nothing_about_what_exists(as_role, role, rout
 
 
 @pytest.mark.parametrize("role", ["developer", "contributor", "reader"])
-@pytest.mark.parametrize("route", OWN_ROUTES, ids=str)
+@pytest.mark.parametrize("route", [route for route in OWN_ROUTES if route.needs == "admin"], ids=str)
 def test_only_an_admin_manages_keys_and_workspaces(as_role, role, route):
     send(as_role[role], route, {"key": str(unknown_uuid())}).refused_flat(403, "forbidden")
 

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use crate::id::{
-    EnvironmentId, EnvironmentKeyId, KeyId, ServiceAccountId, SessionId, SessionTokenId, StoreId, WorkItemId,
-    WorkspaceId,
+    EnvironmentId, EnvironmentKeyId, KeyId, ServiceAccountId, SessionId, SessionTokenId, StoreId, UserId,
+    WorkItemId, WorkspaceId,
 };
 use crate::model::Actor;
 use crate::refusal::Refusal;
@@ -110,7 +112,8 @@ impl Role {
         Self::ALL.into_iter().find(|role| role.as_str() == name)
     }
 
-    fn permissions(self) -> Permissions {
+    /// What it comes to.
+    pub fn permissions(self) -> Permissions {
         use Permission::*;
         match self {
             Self::Admin | Self::Developer => Permissions::of(Permission::ALL),
@@ -145,7 +148,8 @@ impl Grant {
 }
 
 /// A kind of thing that a caller acts on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Resource {
     /// Memory stores.
     Store,
@@ -204,7 +208,8 @@ impl Resource {
 }
 
 /// What a caller does with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Action {
     /// Make a new one.
     Create,
@@ -406,6 +411,8 @@ pub enum Principal {
         grant: Grant,
         /// Whether its workspace is the installation's first.
         first_workspace: bool,
+        /// Who uses it at the console, where the key names a person: what is written there is that person's.
+        person: Option<UserId>,
     },
     /// The key of an environment, as its workers hold it.
     Environment {
@@ -433,6 +440,18 @@ pub struct Caller {
 pub struct Forbidden(pub Requirement);
 
 impl Requirement {
+    /// Its name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Permission(permission) => permission.as_str(),
+            Self::Admin => "admin",
+            Self::InstallationAdmin => "installation_admin",
+            Self::ApiKey => "api_key",
+            Self::Worker => "worker",
+            Self::ReadWrite => "read_write",
+        }
+    }
+
     /// What it asks for, in words.
     pub const fn describe(self) -> &'static str {
         match self {
@@ -501,6 +520,7 @@ impl Caller {
     /// The author that history records for this caller's writes.
     pub fn actor(&self) -> Actor {
         match &self.principal {
+            Principal::Key { person: Some(user), .. } => Actor::User(*user),
             Principal::Key { key, .. } => Actor::ApiKey(*key),
             // Workers write no memory with their standing key; whatever else is recorded of them is a workload's.
             Principal::Environment { key, .. } => {
@@ -518,7 +538,7 @@ mod tests {
 
     fn caller(grant: Grant, first_workspace: bool) -> Caller {
         let at = Timestamp::from_micros(1);
-        let principal = Principal::Key { key: KeyId::mint(at, 1), grant, first_workspace };
+        let principal = Principal::Key { key: KeyId::mint(at, 1), grant, first_workspace, person: None };
         Caller { workspace: WorkspaceId::mint(at, 1), principal }
     }
 

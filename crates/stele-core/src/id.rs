@@ -173,6 +173,10 @@ id!(
     UserId
 );
 id!(
+    /// One stay of a person in the console, from signing in to signing out.
+    ConsoleSessionId
+);
+id!(
     /// A workload identity.
     ServiceAccountId
 );

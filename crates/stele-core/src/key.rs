@@ -17,9 +17,11 @@ const PREFIX: &str = "rma_";
 pub const ENVIRONMENT_PREFIX: &str = "ske_";
 /// What the secret of a session's token begins with.
 pub const SESSION_PREFIX: &str = "sts_";
+/// What the secret of a console session begins with. It counts only as a cookie, never where a key is expected.
+pub const CONSOLE_PREFIX: &str = "scs_";
 
-/// The secret of a key: `rma_` (of an environment's key `ske_`, of a session's token `sts_`) and 43 base64url
-/// characters (32 random bytes). Never stored, logged or printed by `Debug`.
+/// The secret of a key: `rma_` (of an environment's key `ske_`, of a session's token `sts_`, of a console session
+/// `scs_`) and 43 base64url characters (32 random bytes). Never stored, logged or printed by `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -129,7 +131,7 @@ impl ApiKey {
     /// The caller that shows it. `first` is the installation's first workspace.
     pub fn caller(&self, first: WorkspaceId) -> Caller {
         let first_workspace = self.workspace == first;
-        let principal = Principal::Key { key: self.id, grant: self.grant, first_workspace };
+        let principal = Principal::Key { key: self.id, grant: self.grant, first_workspace, person: None };
         Caller { workspace: self.workspace, principal }
     }
 }

@@ -13,7 +13,7 @@ use crate::clock::{Clock, Random};
 use crate::command::{Command, NewStore};
 use crate::embedder::Embedder;
 use crate::id::{KeyId, MemoryId, OrganizationId, StoreId, VersionId, WorkspaceId};
-use crate::key::{ApiKey, Contract, ENVIRONMENT_PREFIX, KeyHash, SESSION_PREFIX, Secret};
+use crate::key::{ApiKey, CONSOLE_PREFIX, Contract, ENVIRONMENT_PREFIX, KeyHash, SESSION_PREFIX, Secret};
 use crate::limits::Limits;
 use crate::list::{Depth, Detail, MemoryEntry, MemoryQuery, Page, StoreFilter, StorePosition, VersionQuery};
 use crate::meter;
@@ -32,6 +32,7 @@ use crate::time::Timestamp;
 mod agents;
 mod archives;
 mod automations;
+mod console;
 mod credentials;
 mod environments;
 mod events;
@@ -48,6 +49,7 @@ mod turns;
 
 pub use agents::{ExpectedVersion, NewAgent};
 pub use archives::{Exported, Restoration};
+pub use console::{SignedIn, Whoami};
 pub use environments::{EnvironmentPatch, NewEnvironment};
 pub use events::{EventFeed, EventsQuery, FollowedBy, ReadEventId};
 pub use feed::LastPage;
@@ -191,6 +193,8 @@ pub struct NewKey {
     pub contract: Contract,
     /// When it stops working by itself.
     pub expires_at: Option<Timestamp>,
+    /// The person who holds it, by name: what is written with it at the console is that person's. DESIGN 6.
+    pub person: Option<Name>,
 }
 
 /// What happens when a fresh database is opened for the first time.
@@ -235,6 +239,7 @@ fn admin() -> NewKey {
         grant: Grant::Role(Role::Admin),
         contract: Contract::default(),
         expires_at: None,
+        person: None,
     }
 }
 
@@ -324,7 +329,7 @@ impl Stele {
     pub async fn authenticate(&self, shown: &str) -> Result<Option<Caller>, StorageError> {
         let hash = KeyHash::of(shown);
         let now = self.clock.now();
-        if shown.starts_with(SESSION_PREFIX) || shown.starts_with(ENVIRONMENT_PREFIX) {
+        if [SESSION_PREFIX, ENVIRONMENT_PREFIX, CONSOLE_PREFIX].iter().any(|kind| shown.starts_with(kind)) {
             return self.narrow_caller(shown, hash, now).await;
         }
         let believed = self.believed(hash, now);
@@ -588,7 +593,12 @@ impl Stele {
     /// The caller is no admin.
     pub async fn key_create(&self, caller: &Caller, new: NewKey) -> Result<IssuedKey, Error> {
         caller.may(Resource::ApiKey, Action::Create).map_err(Refusal::from)?;
+        let person = new.person.clone();
         let issued = new_key(caller.workspace, new, self.clock.now(), &*self.random);
+        // First who holds it: a key that works and lost its person would write in nobody's name.
+        if let Some(name) = person {
+            self.key_holder_note(&issued.key, name).await?;
+        }
         self.storage.key_create(issued.record()).await?;
         Ok(issued)
     }
@@ -610,7 +620,7 @@ impl Stele {
         caller.may(Resource::ApiKey, Action::Delete).map_err(Refusal::from)?;
         let revoked = self.storage.key_revoke(caller.workspace, id).await?;
         self.forget_keys();
-        // The tokens of sessions that were made with it end too.
+        // The tokens of sessions that were made with it end too, and what was signed in with it.
         self.forget_narrow();
         if revoked { Ok(()) } else { Err(Refusal::KeyNotFound(id).into()) }
     }

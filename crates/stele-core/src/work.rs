@@ -8,6 +8,7 @@
 pub mod agent;
 pub mod attachment;
 pub mod automation;
+pub mod console;
 pub mod credential;
 pub mod document;
 pub mod environment;

@@ -1,7 +1,7 @@
 //! The flat error envelope: Recursion's, of Stele's own routes, and of whatever lies outside the dialects.
 //! spec/recursion.md 3.1 and 3.2.
 
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
@@ -288,6 +288,8 @@ pub fn render(mut response: Response, request_id: &str) -> Response {
     error.details.insert("requestId".into(), Value::String(request_id.into()));
     let body = json!({"code": error.code, "message": error.message, "details": error.details});
     *response.body_mut() = body.to_string().into();
+    // A router within the router may have counted the empty body already.
+    response.headers_mut().remove(CONTENT_LENGTH);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if let Some(after) = error.retry_after {
         response.headers_mut().insert(RETRY_AFTER, after.into());

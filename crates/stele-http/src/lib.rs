@@ -7,6 +7,7 @@ pub mod attend;
 pub mod auth;
 pub mod backups;
 pub mod body;
+mod console;
 pub mod cursor;
 mod drain;
 pub mod flat;

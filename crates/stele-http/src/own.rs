@@ -176,6 +176,9 @@ struct CreateKey {
     /// An RFC 3339 time.
     #[schemars(extend("format" = "date-time"))]
     expires_at: Option<String>,
+    /// The person who holds it, by name: what is written with it at the console is that person's in history.
+    #[schemars(length(min = 1, max = 255), regex(pattern = PRINTABLE))]
+    user: Option<String>,
 }
 
 /// A key, its secret only where it was just made.
@@ -194,6 +197,8 @@ struct KeyView {
     created_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -203,7 +208,7 @@ struct KeysView {
 }
 
 impl KeyView {
-    fn of(key: &ApiKey, secret: Option<&str>) -> Self {
+    fn of(key: &ApiKey, user: Option<String>, secret: Option<&str>) -> Self {
         Self {
             api_key_id: key.id.to_string(),
             name: key.name.as_str().to_owned(),
@@ -216,12 +221,17 @@ impl KeyView {
             key: secret.map(str::to_owned),
             created_at: key.created_at.to_string(),
             expires_at: key.expires_at.map(|at| at.to_string()),
+            user,
         }
     }
 }
 
 fn parse_name(name: &str) -> Result<Name, Refusal> {
     Name::parse(name).map_err(|error| Refusal::invalid("name", error))
+}
+
+fn parse_user(name: &str) -> Result<Name, Refusal> {
+    Name::parse(name).map_err(|error| Refusal::invalid("user", error))
 }
 
 impl CreateKey {
@@ -250,6 +260,7 @@ impl CreateKey {
             grant,
             contract: contract.transpose()?.unwrap_or_default(),
             expires_at: expires_at.transpose()?,
+            person: self.user.as_deref().map(parse_user).transpose()?,
         })
     }
 }
@@ -290,8 +301,9 @@ pub(crate) async fn allowed_body<T: serde::de::DeserializeOwned>(
 
 async fn create_key(Call { stele, caller }: Call, body: Body) -> Answer {
     let wanted: CreateKey = allowed_body(&caller, (Resource::ApiKey, Action::Create), body).await?;
+    let user = wanted.user.clone();
     let issued = stele.key_create(&caller, wanted.parse()?).await?;
-    let view = KeyView::of(&issued.key, Some(issued.secret.reveal()));
+    let view = KeyView::of(&issued.key, user, Some(issued.secret.reveal()));
     Ok((StatusCode::CREATED, [("cache-control", "no-store")], Json(view)).into_response())
 }
 
@@ -302,7 +314,8 @@ async fn show_self(Call { caller, .. }: Call) -> Answer {
 
 async fn list_keys(Call { stele, caller }: Call) -> Answer {
     let keys = stele.key_list(&caller).await?;
-    let api_keys = keys.iter().map(|key| KeyView::of(key, None)).collect();
+    let mut holders = stele.key_holders(&caller, &keys).await?;
+    let api_keys = keys.iter().map(|key| KeyView::of(key, holders.remove(&key.id), None)).collect();
     Ok(Json(KeysView { api_keys }).into_response())
 }
 

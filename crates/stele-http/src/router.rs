@@ -17,6 +17,7 @@ use stele_core::service::Stele;
 
 use crate::archives;
 use crate::backups;
+use crate::console;
 use crate::drain;
 use crate::flat::{self, FlatError};
 use crate::metrics;
@@ -27,15 +28,20 @@ use crate::reply::EPOCH;
 use crate::request::RequestId;
 use crate::whole;
 
-/// Builds the router out of the dialects' routes.
-pub fn router(stele: Arc<Stele>, dialects: impl IntoIterator<Item = Router>) -> Router {
+/// Builds the router out of the dialects' routes. `elsewhere` answers what none of them knows.
+pub fn router(stele: Arc<Stele>, dialects: impl IntoIterator<Item = Router>, elsewhere: Router) -> Router {
     let base = openapi::router(endpoints(), "").with_state(stele.clone());
     dialects
         .into_iter()
         .fold(base, Router::merge)
-        .fallback(|| async { FlatError::no_route() })
+        .fallback_service(elsewhere)
         .method_not_allowed_fallback(|| async { FlatError::no_method() })
         .layer(from_fn_with_state(stele, surround))
+}
+
+/// What answers where there are no pages: that there is no such route.
+pub fn nowhere() -> Router {
+    Router::new().fallback(|| async { FlatError::no_route() })
 }
 
 static RUNNING: Family = Family {
@@ -61,6 +67,7 @@ fn endpoints() -> Vec<Endpoint> {
     endpoints.extend(models::endpoints());
     endpoints.extend(whole::endpoints());
     endpoints.extend(archives::endpoints());
+    endpoints.extend(console::endpoints());
     endpoints
 }
 

@@ -23,9 +23,9 @@ pub(crate) fn key(action: Key, flags: &ClientFlags) -> anyhow::Result<()> {
                 }
                 return print_json(&keys);
             }
-            let columns = ["api_key_id", "name", "role", "permissions", "created_at", "expires_at"];
+            let columns = ["api_key_id", "name", "role", "permissions", "created_at", "expires_at", "user"];
             print_table(
-                ["ID", "NAME", "ROLE", "PERMISSIONS", "CREATED", "EXPIRES"],
+                ["ID", "NAME", "ROLE", "PERMISSIONS", "CREATED", "EXPIRES", "PERSON"],
                 &rows(&keys, "api_keys", columns),
             )
         }
@@ -58,6 +58,9 @@ fn key_body(wanted: CreateKey) -> Value {
     }
     if let Some(end) = wanted.expires_at {
         body["expires_at"] = end.into();
+    }
+    if let Some(person) = wanted.user {
+        body["user"] = person.into();
     }
     body
 }

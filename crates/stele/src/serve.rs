@@ -9,6 +9,7 @@ use anyhow::Context;
 use stele_core::clock::System;
 use stele_core::embedder::Embedder;
 use stele_core::service::{Setup, Stele};
+use stele_core::storage::StorageError;
 use stele_embed::OpenAiEmbedder;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -82,9 +83,9 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     let keeper = BackupKeeper::new(backend.source(&config));
     let backups = stele_http::backups::routes(stele.clone(), keeper.clone());
     let parts: Vec<_> = dialects.into_iter().chain([reference, backups]).chain(metrics).collect();
-    let inner = stele_http::router::router(stele.clone(), parts.clone());
+    let inner = stele_http::router::router(stele.clone(), parts.clone(), stele_http::router::nowhere());
     let mcp = stele_mcp::routes(inner, stele_mcp::Origins(config.mcp_origins));
-    let router = stele_http::router::router(stele, parts.into_iter().chain([mcp]));
+    let router = stele_http::router::router(stele, parts.into_iter().chain([mcp]), stele_console::pages());
     greet(address, &config.data_dir);
     stele_http::serve::serve(listener, router, stop).await;
     sweeper.abort();
@@ -166,11 +167,20 @@ async fn keep_time(stele: Arc<Stele>) {
             }
         }
         if tick % 60 == 0
-            && let Err(error) = stele.receipts_forget().await
+            && let Err(error) = forget(&stele).await
         {
-            tracing::warn!(error = &error as &dyn std::error::Error, "receipts could not be forgotten");
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "what has lapsed could not be forgotten"
+            );
         }
     }
+}
+
+/// Removes receipts and console sessions that count no more.
+async fn forget(stele: &Stele) -> Result<(), StorageError> {
+    stele.receipts_forget().await?;
+    stele.console_sessions_forget().await
 }
 
 /// Tells the person at the terminal how to begin. The key itself is never printed.

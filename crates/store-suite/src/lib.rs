@@ -16,6 +16,7 @@ mod archives;
 mod changesets;
 mod clock;
 mod concurrency;
+mod console;
 mod expiry;
 mod feed;
 mod installation;

@@ -272,6 +272,14 @@ macro_rules! each_case {
                 a_call_that_nobody_waits_for_counts_what_was_said,
                 a_call_that_fails_gives_its_reservation_back,
             }
+            console {
+                a_console_session_opens_what_its_key_opens_on_every_server,
+                what_is_no_working_key_signs_nobody_in,
+                revoking_a_key_signs_out_everywhere,
+                signing_out_ends_one_console_session_on_every_server,
+                a_console_session_ends_with_its_time_and_with_that_of_its_key,
+                what_is_written_at_the_console_is_the_persons,
+            }
             machine {
                 one_writer_gets_what_the_oracle_says,
                 whatever_many_writers_do_history_gives_the_present,

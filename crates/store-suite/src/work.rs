@@ -67,7 +67,7 @@ pub(crate) fn server_with(world: &World, models: Option<Arc<dyn Model>>) -> Arc<
 
 pub(crate) fn admin(world: &World) -> Caller {
     let (key, grant) = (KeyId::from_bytes([2; 16]), Grant::Role(Role::Admin));
-    let principal = Principal::Key { key, grant, first_workspace: true };
+    let principal = Principal::Key { key, grant, first_workspace: true, person: None };
     Caller { workspace: world.workspace, principal }
 }
 

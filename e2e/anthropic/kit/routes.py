@@ -12,6 +12,7 @@ VERSIONS = STORE + "/memory_versions"
 VERSION = VERSIONS + "/{version}"
 KEYS = "/stele/v1/api_keys"
 WORKSPACES = "/stele/v1/workspaces"
+CONSOLE_SESSION = "/stele/v1/console/session"
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,9 @@ OWN_ROUTES = [
     Route("DELETE", KEYS + "/{key}", "admin"),
     Route("GET", WORKSPACES, "admin"),
     Route("POST", WORKSPACES, "admin", {"name": "made"}),
+    Route("GET", CONSOLE_SESSION, "read"),
+    Route("GET", "/stele/v1/permissions", "read"),
+    Route("GET", "/stele/v1/users", "read"),
 ]
 
 PERMISSIONS = {

@@ -1,11 +1,12 @@
-//! Who shows the key of an environment or the token of a session, and until when it counts. DESIGN 6.
+//! Who shows the key of an environment, the token of a session or the cookie of the console, and until when it counts.
+//! DESIGN 6.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::access::{Action, Caller, Permission, Permissions, Principal, Resource};
 use crate::id::{SessionId, SessionTokenId};
-use crate::key::{KeyHash, SESSION_PREFIX, Secret};
+use crate::key::{CONSOLE_PREFIX, KeyHash, SESSION_PREFIX, Secret};
 use crate::refusal::Refusal;
 use crate::service::{KEY_BELIEVED_MICROS, KEYS_BELIEVED, Stele};
 use crate::storage::{Error, StorageError};
@@ -25,12 +26,12 @@ struct Belief {
     until: Option<Timestamp>,
 }
 
-/// Narrow credentials that were looked up a moment ago.
+/// Credentials other than API keys that were looked up a moment ago.
 #[derive(Debug, Default)]
 pub(super) struct Believed(Mutex<HashMap<KeyHash, Belief>>);
 
 impl Stele {
-    /// The caller that shows a narrow credential.
+    /// The caller that shows another credential than an API key.
     pub(super) async fn narrow_caller(
         &self,
         shown: &str,
@@ -42,6 +43,8 @@ impl Stele {
         }
         let found = if shown.starts_with(SESSION_PREFIX) {
             self.session_of_token(hash).await?
+        } else if shown.starts_with(CONSOLE_PREFIX) {
+            self.holder_of_console_session(hash, now).await?
         } else {
             self.environment_of_key(hash).await?.map(|caller| (caller, None))
         };
@@ -64,7 +67,7 @@ impl Stele {
         fresh.then(|| belief.caller.clone())
     }
 
-    /// Looks all narrow credentials up again: one of them may have ended.
+    /// Looks all these credentials up again: one of them may have ended.
     pub(super) fn forget_narrow(&self) {
         self.narrow.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

@@ -57,7 +57,8 @@ impl Stele {
         let (mut after, start) = timer.step(&timing, self.clock.now(), going);
         let Some(start) = start else { return Ok(self.commit(vec![kept.replaced_by(&after)]).await?) };
         let grant = Grant::Role(Role::Developer);
-        let principal = Principal::Key { key: automation.made_by, grant, first_workspace: false };
+        let principal =
+            Principal::Key { key: automation.made_by, grant, first_workspace: false, person: None };
         let caller = Caller { workspace, principal };
         if let Some(session) = timer.last_session.filter(|_| start.cancels) {
             self.cancel(&caller, session).await?;

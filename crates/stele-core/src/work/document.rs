@@ -38,6 +38,12 @@ pub mod kind {
     pub const RECEIPT: Kind = Kind(21);
     /// [`crate::models::spending::DaySpending`].
     pub const DAY_SPENDING: Kind = Kind(30);
+    /// [`crate::work::console::ConsoleSession`].
+    pub const CONSOLE_SESSION: Kind = Kind(40);
+    /// [`crate::work::console::Person`].
+    pub const PERSON: Kind = Kind(41);
+    /// [`crate::work::console::KeyHolder`].
+    pub const KEY_HOLDER: Kind = Kind(42);
 }
 
 /// What is kept as a record.

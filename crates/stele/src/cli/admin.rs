@@ -68,6 +68,9 @@ pub(crate) struct CreateKey {
     /// When it stops working by itself: an RFC 3339 time.
     #[arg(long, value_name = "TIME")]
     pub(crate) expires_at: Option<String>,
+    /// The person who holds it: what is written with it at the console is that person's in history.
+    #[arg(long, value_name = "PERSON")]
+    pub(crate) user: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
