@@ -48,7 +48,7 @@ pub(crate) fn refusal(error: &ClientError, path: &str) -> String {
         ClientError::Refused { status: 429 | 503 | 529, message, .. } => {
             format!("The server cannot do that now ({message}): try again in a moment.")
         }
-        ClientError::Refused { message, .. } => sentence(message),
+        ClientError::Refused { message, .. } | ClientError::Unfit { message, .. } => sentence(message),
         ClientError::Unreachable { .. } | ClientError::Slow { .. } | ClientError::Strange { .. } => {
             sentence_of(error)
         }
