@@ -257,8 +257,11 @@ mod tests {
         Quantized::of(components).expect("a direction")
     }
 
+    /// The passages of memories with the vector of each.
+    type Texts<'a> = [(MemoryId, &'a [(&'a str, &'a [f32])])];
+
     /// Gives every wanting memory the vectors that `texts` says.
-    fn bring(vectors: &mut Vectors, texts: &[(MemoryId, &[(&str, &[f32])])]) -> bool {
+    fn bring(vectors: &mut Vectors, texts: &Texts<'_>) -> bool {
         vectors.wanting(100).into_iter().all(|(memory, stamp)| {
             let (_, passages) = texts.iter().find(|(of, _)| *of == memory).expect("a text");
             let keys: Vec<_> = passages.iter().map(|(text, _)| passage_key(text)).collect();
@@ -278,7 +281,7 @@ mod tests {
     fn a_memory_is_as_near_as_its_nearest_passage() {
         let mut vectors = Vectors::default();
         vectors.reset([id(1), id(2)]);
-        let texts: &[(MemoryId, &[(&str, &[f32])])] =
+        let texts: &Texts<'_> =
             &[(id(1), &[("a", &[1.0, 0.0]), ("b", &[0.0, 9.0])]), (id(2), &[("c", &[-3.0, 3.0])])];
         assert!(bring(&mut vectors, texts));
         assert_eq!(near(&vectors, &[0.0, 1.0]), [(id(1), 1.0), (id(2), 0.71)]);
@@ -338,8 +341,7 @@ mod tests {
     fn a_vector_of_another_dimension_is_not_taken() {
         let mut vectors = Vectors::default();
         vectors.reset([id(1), id(2)]);
-        let texts: &[(MemoryId, &[(&str, &[f32])])] =
-            &[(id(1), &[("a", &[1.0])]), (id(2), &[("b", &[1.0, 2.0])])];
+        let texts: &Texts<'_> = &[(id(1), &[("a", &[1.0])]), (id(2), &[("b", &[1.0, 2.0])])];
         assert!(!bring(&mut vectors, texts));
         assert_eq!(vectors.len(), 1);
     }
