@@ -11,7 +11,7 @@ use stele_core::id::MemoryId;
 use crate::draft::{self, Shape};
 use crate::names;
 use crate::server::{self, Unmade, WRITE, WRITE_BLIND, spell, spell_version};
-use crate::shared::{Counters, Shared, State};
+use crate::shared::{Counters, Sent, Shared, State};
 use crate::tree::{self, Head, Ino, errno_of};
 
 /// How long a temporary file may lie around before it becomes a memory.
@@ -70,8 +70,24 @@ impl Shared {
             if !unmade.look {
                 return Err(unmade.errno);
             }
+            // It was done, and then somebody else came: what was appended must not be appended twice.
+            if self.has_arrived(ino) {
+                return Ok(());
+            }
             last = Some(unmade);
         }
+    }
+
+    /// Whether the text that was sent for a file has become a version all the same; it is no draft any more then.
+    fn has_arrived(&self, ino: Ino) -> bool {
+        let mut state = self.state();
+        let Some(sent) = state.sent.take().filter(|sent| sent.arrived) else { return false };
+        let file = state.tree.file(ino);
+        let same = file.and_then(|file| file.draft.as_ref()).is_some_and(|draft| Sha256::of(&draft.bytes) == sent.hash);
+        if same {
+            settle_draft(&mut state, ino);
+        }
+        same
     }
 
     fn create(self: &Arc<Self>, ino: Ino, path: String, text: &str, until: Instant) -> Result<(), Unmade> {
@@ -108,9 +124,11 @@ impl Shared {
             expected_content_sha256: expected.as_deref(),
         };
         let flight = self.depart([memory], []);
+        self.state().sent = Some(Sent { memory, hash: Sha256::of(text.as_bytes()), arrived: false });
         let applied = self.change(reason, &[edit], until)?;
         let mut state = self.state();
         flight.land(&mut state);
+        state.sent = None;
         state.tree.adopt(ino, memory);
         let version = applied.first().and_then(|applied| applied.memory_version_id.as_deref());
         let head = new_head(version, text).or_else(|| unchanged_head(known, text));

@@ -13,7 +13,7 @@ const WAIT_SECS: u64 = 15;
 /// Without an answer for so long the feed is dead.
 const DEAD: Duration = Duration::from_secs(20);
 /// Longest time for a whole tree.
-const RELIST: Duration = Duration::from_secs(60);
+const RELIST: Duration = Duration::from_secs(20);
 /// How long changes are gathered behind a page, so that not each of many is asked for by itself: longer if it told only
 /// of what this mount did, since then nobody waits to see it.
 const GATHER: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(20));

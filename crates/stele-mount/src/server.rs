@@ -262,6 +262,7 @@ impl Shared {
                 }
                 _ => {
                     if let Some(told) = read_change(&change) {
+                        note_arrival(state, &told);
                         state.tree.told(told);
                     }
                 }
@@ -285,6 +286,13 @@ impl Shared {
         state.max_memories = snapshot.max_memories.unwrap_or(u64::MAX);
         state.contact = Some(Instant::now());
         Ok(())
+    }
+}
+
+/// Notes that a text that was sent has become a version.
+fn note_arrival(state: &mut State, told: &Told) {
+    if let (Some(sent), Some((_, head))) = (&mut state.sent, &told.now) {
+        sent.arrived |= sent.memory == told.memory && sent.hash == head.hash;
     }
 }
 

@@ -115,6 +115,15 @@ pub(crate) struct InFlight {
     pub(crate) paths: HashSet<String>,
 }
 
+/// A text on its way.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub(crate) memory: MemoryId,
+    pub(crate) hash: Sha256,
+    /// Whether a version of the memory with this text has come since.
+    pub(crate) arrived: bool,
+}
+
 pub(crate) struct State {
     pub(crate) tree: Tree,
     pub(crate) handles: HashMap<u64, Handle>,
@@ -130,6 +139,8 @@ pub(crate) struct State {
     pub(crate) disk_full: Option<Instant>,
     pub(crate) max_memories: u64,
     pub(crate) in_flight: Option<InFlight>,
+    /// The text that was sent last for a memory: if an answer is lost, its version shows what became of it.
+    pub(crate) sent: Option<Sent>,
     /// Whether the feed waits for what is in flight, so that nothing new may begin.
     pub(crate) feed_waits: bool,
     pub(crate) fetching: HashMap<VersionId, Vec<Waiter>>,
@@ -160,6 +171,7 @@ impl Shared {
                 disk_full: None,
                 max_memories: u64::MAX,
                 in_flight: None,
+                sent: None,
                 feed_waits: false,
                 fetching: HashMap::new(),
                 ahead: crate::fetch::Ahead::default(),
