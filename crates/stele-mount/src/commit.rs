@@ -24,9 +24,9 @@ enum Plan {
     /// What was appended goes behind another text first.
     Rebase { from: usize, head: Head },
     /// A new memory.
-    Create { path: String, text: String },
+    Create { path: String, text: String, edition: u64 },
     /// A new text of a memory.
-    Update { memory: MemoryId, known: Option<Head>, text: String, reason: Option<String> },
+    Update { memory: MemoryId, known: Option<Head>, text: String, edition: u64, reason: Option<String> },
 }
 
 impl Shared {
@@ -58,9 +58,9 @@ impl Shared {
                     state.tree.news_of(ino);
                     continue;
                 }
-                Plan::Create { path, text } => self.create(ino, path, &text, until),
-                Plan::Update { memory, known, text, reason } => {
-                    self.update(ino, memory, known.as_ref(), &text, reason.as_deref(), until)
+                Plan::Create { path, text, edition } => self.create(ino, path, (&text, edition), until),
+                Plan::Update { memory, known, text, edition, reason } => {
+                    self.update(ino, memory, known.as_ref(), (&text, edition), reason.as_deref(), until)
                 }
             };
             let Err(unmade) = unmade else { return Ok(()) };
@@ -83,15 +83,22 @@ impl Shared {
         let mut state = self.state();
         let Some(sent) = state.sent.take().filter(|sent| sent.arrived) else { return false };
         let file = state.tree.file(ino);
-        let same = file.and_then(|file| file.draft.as_ref()).is_some_and(|draft| Sha256::of(&draft.bytes) == sent.hash);
+        let same = file
+            .and_then(|file| file.draft.as_ref())
+            .is_some_and(|draft| Sha256::of(&draft.bytes) == sent.hash);
         if same {
             settle_draft(&mut state, ino);
         }
         same
     }
 
-    fn create(self: &Arc<Self>, ino: Ino, path: String, text: &str, until: Instant) -> Result<(), Unmade> {
-        let edition = self.edition(ino);
+    fn create(
+        self: &Arc<Self>,
+        ino: Ino,
+        path: String,
+        (text, edition): (&str, u64),
+        until: Instant,
+    ) -> Result<(), Unmade> {
         let flight = self.depart([], [path.clone()]);
         let applied = self.change(None, &[Edit::Create { path: &path, content: text }], until)?;
         let mut state = self.state();
@@ -111,11 +118,10 @@ impl Shared {
         ino: Ino,
         memory: MemoryId,
         known: Option<&Head>,
-        text: &str,
+        (text, edition): (&str, u64),
         reason: Option<&str>,
         until: Instant,
     ) -> Result<(), Unmade> {
-        let edition = self.edition(ino);
         let expected = known.map(|head| head.hash.to_string());
         let edit = Edit::Update {
             memory_id: &spell(memory),
@@ -131,16 +137,12 @@ impl Shared {
         state.sent = None;
         state.tree.adopt(ino, memory);
         let version = applied.first().and_then(|applied| applied.memory_version_id.as_deref());
-        let head = new_head(version, text).or_else(|| unchanged_head(known, text));
-        if let Some(head) = head {
-            self.committed(&mut state, ino, head, edition);
-        }
+        let Some(head) = new_head(version, text) else {
+            // Nothing had to be written: somebody else wrote the same, and the feed tells in which version.
+            return Err(Unmade { errno: Errno::EIO, again: true, look: true });
+        };
+        self.committed(&mut state, ino, head, edition);
         Ok(())
-    }
-
-    fn edition(&self, ino: Ino) -> u64 {
-        let state = self.state();
-        state.tree.file(ino).and_then(|file| file.draft.as_ref()).map_or(0, |draft| draft.edition)
     }
 
     /// The text of `head` is the store's now; what was written since the commit began stays a draft over it.
@@ -284,7 +286,7 @@ fn plan(state: &mut State, ino: Ino, options: &crate::options::Options) -> Resul
             Shape::Whole => {}
         }
     }
-    let text = text.to_owned();
+    let (text, edition) = (text.to_owned(), draft.edition);
     if let Some(memory) = file.memory {
         let displaced = draft.shape == Shape::Whole && draft.foreign != file.foreign;
         let reason = file.head.as_ref().filter(|_| displaced).map(displacement);
@@ -293,7 +295,7 @@ fn plan(state: &mut State, ino: Ino, options: &crate::options::Options) -> Resul
             settle_draft(state, ino);
             return Ok(Plan::Done);
         }
-        return Ok(Plan::Update { memory, known, text, reason });
+        return Ok(Plan::Update { memory, known, text, edition, reason });
     }
     let path = path.ok_or(Errno::ESTALE)?;
     // The place of a memory that an editor has put aside: it is the same memory.
@@ -310,9 +312,9 @@ fn plan(state: &mut State, ino: Ino, options: &crate::options::Options) -> Resul
             settle_draft(state, ino);
             return Ok(Plan::Done);
         }
-        return Ok(Plan::Update { memory, known, text, reason: None });
+        return Ok(Plan::Update { memory, known, text, edition, reason: None });
     }
-    Ok(Plan::Create { path, text })
+    Ok(Plan::Create { path, text, edition })
 }
 
 /// The draft is what the store has: nothing is to be written.
@@ -351,10 +353,4 @@ pub(crate) fn new_head(version: Option<&str>, text: &str) -> Option<Head> {
         size: text.len() as u64,
         mtime: server::system_time(version.minted_at()),
     })
-}
-
-/// The head where nothing had to be written: the feed will tell which version it is.
-fn unchanged_head(known: Option<&Head>, text: &str) -> Option<Head> {
-    let known = known?;
-    Some(Head { hash: Sha256::of(text.as_bytes()), size: text.len() as u64, ..known.clone() })
 }

@@ -132,6 +132,7 @@ impl Shared {
             ids = if rest.len() < ids.len() { rest } else { Vec::new() };
         }
         for version in missing.into_keys() {
+            tracing::warn!(version.id = %version, "the text of a version is not to be had");
             each(version, Err(failed));
         }
     }

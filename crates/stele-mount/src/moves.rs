@@ -166,6 +166,14 @@ impl Shared {
         }
     }
 
+    /// Where no version was written because somebody else had written the same, the feed tells which one it is.
+    fn learn_version(&self, version: Option<&str>) {
+        if version.is_none() {
+            // The feed's own thread tells it too, only later.
+            let _ = self.catch_up();
+        }
+    }
+
     /// Looks at the store after a change that failed.
     fn look(&self, unmade: Unmade) -> Result<(), Errno> {
         if unmade.look && self.catch_up().is_ok() {
@@ -236,6 +244,8 @@ impl Shared {
                     file.head = target.head.clone();
                 }
                 self.became(&mut state, ino, Some(target.memory), version_of(&applied, 0), &text, edition);
+                drop(state);
+                self.learn_version(version_of(&applied, 0));
             }
             Plan::Move { memory, path } => {
                 let edit = Edit::Update {
@@ -262,7 +272,9 @@ impl Shared {
                 }
             }
             Plan::Onto { memory, head, target } => {
-                self.onto(ino, to, (memory, &head), &target, again, until)?
+                self.onto(ino, to, (memory, &head), &target, again, until)?;
+                // What was written to it while it was put aside.
+                self.commit(ino).map_err(never)?;
             }
             Plan::Directory { moves } => self.move_directory(ino, to, &moves, until)?,
         }
@@ -302,6 +314,8 @@ impl Shared {
             file.head = target.head.clone();
         }
         self.became(&mut state, ino, Some(target.memory), version_of(&applied, 0), text, 0);
+        drop(state);
+        self.learn_version(version_of(&applied, 0));
         Ok(())
     }
 
