@@ -164,7 +164,7 @@ impl Shared {
                     file.draft = Some(draft);
                 }
                 draft => {
-                    if let Some(draft) = draft {
+                    if let Some(draft) = draft.filter(|draft| Sha256::of(&draft.bytes) == head.hash) {
                         self.texts.insert(head.hash, draft.bytes.into());
                     }
                     whole = true;

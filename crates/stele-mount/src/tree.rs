@@ -478,12 +478,13 @@ impl Tree {
         let known = file.head.as_ref().map(|known| (known.version, known.hash));
         match known {
             Some((version, _)) if version > head.version => return,
+            // What this mount did itself: news only if the memory had been moved elsewhere before, unseen from here.
             Some((version, _)) if version == head.version => {
-                if file.head.as_ref() != Some(&head) {
-                    file.head = Some(head);
-                    self.news_of(ino);
+                let same = file.head.as_ref() == Some(&head);
+                file.head = Some(head);
+                if same && (file.parked.is_some() || self.path(ino).as_deref() == Some(path)) {
+                    return;
                 }
-                return;
             }
             Some((_, hash)) if hash == head.hash => file.head = Some(head),
             _ => {
@@ -491,6 +492,7 @@ impl Tree {
                 file.foreign += 1;
             }
         }
+        let Some(file) = self.file_mut(ino) else { return };
         let parked = file.parked.is_some();
         if parked {
             file.parked = Some(path.to_owned());

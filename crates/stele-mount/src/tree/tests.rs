@@ -121,6 +121,20 @@ fn old_news_changes_nothing() {
 }
 
 #[test]
+fn a_memory_that_was_moved_before_this_mount_wrote_to_it_is_shown_where_it_is() {
+    let mut tree = Tree::new();
+    stands(&mut tree, 1, "/a", "old", 1);
+    let ino = tree.find("/a").expect("there");
+    // Written here as version 3, while version 2 moved it and another memory took its place: none of that is told yet.
+    tree.file_mut(ino).expect("there").head = Some(head("mine", 3));
+    stands(&mut tree, 1, "/b", "old", 2);
+    stands(&mut tree, 2, "/a", "other", 4);
+    stands(&mut tree, 1, "/b", "mine", 3);
+    assert_eq!(files(&mut tree), ["/a", "/b"]);
+    assert_eq!(tree.find("/b"), Some(ino));
+}
+
+#[test]
 fn what_is_deleted_here_does_not_come_back_with_older_news_but_with_a_restore() {
     let mut tree = Tree::new();
     stands(&mut tree, 1, "/a", "one", 1);
