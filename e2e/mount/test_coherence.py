@@ -27,7 +27,7 @@ def test_a_change_that_keeps_the_size_is_seen(store, furnished, new_mount):
     other = new_mount("--store", store.id).target
     assert [(m / "a.md").read_text() for m in (furnished, other)] == ["aaaa\n"] * 2
     (other / "a.md").write_text("bbbb\n")
-    assert until(lambda: (furnished / "a.md").read_text() == "bbbb\n", 1)
+    assert until(lambda: (furnished / "a.md").read_text() == "bbbb\n")
 
 
 def test_create_rename_and_delete_elsewhere_are_seen(store, furnished):
@@ -35,7 +35,7 @@ def test_create_rename_and_delete_elsewhere_are_seen(store, furnished):
     store.put("/new.md", "N\n")
     store.edit(store.ids_made["/a.md"], path="/sub/b.md")
     store.drop(store.ids_made["/gone.md"])
-    assert until(lambda: names(furnished) == ["/new.md", "/sub/b.md"], 1), names(furnished)
+    assert until(lambda: names(furnished) == ["/new.md", "/sub/b.md"]), names(furnished)
     assert (furnished / "new.md").read_text() == "N\n" and (furnished / "sub/b.md").read_text() == "aaaa\n"
     assert not (furnished / "a.md").exists()
 
@@ -119,7 +119,7 @@ def test_an_open_file_is_followed(store, furnished, new_mount):
     with open(furnished / "a.md") as file:
         assert file.read() == "aaaa\n"
         sh('echo two >> "$MNT/a.md"', MNT=other).ok()
-        assert until(lambda: file.read() == "two\n", 2)
+        assert until(lambda: file.read() == "two\n")
 
 
 def test_renaming_a_store_does_not_move_its_mount(store, wire, furnished):

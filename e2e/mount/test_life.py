@@ -118,7 +118,7 @@ def test_a_killed_process_is_replaced_at_the_same_path(new_mount, store, args):
     for _ in range(2):
         before = mount.status()["pid"]
         os.kill(before, signal.SIGKILL)
-        assert until(lambda: mount.is_up() and mount.status()["pid"] != before, 5), mount.said
+        assert until(lambda: mount.is_up() and mount.status()["pid"] != before), mount.said
         assert table(mount.target) == [str(mount.target)]
         assert sh('cat "$MNT/a.md"', MNT=mount.target).ok() == "x\n"
     assert mount.status()["supervisor_pid"] == first["supervisor_pid"]
@@ -137,7 +137,7 @@ def test_a_replacement_waits_for_a_server_that_is_away(new_mount, fresh_server):
     run = sh('echo lost > "$MNT/b.md"', MNT=mount.target)
     assert run.exit != 0, "nothing is written into a plain directory meanwhile"
     own.start()
-    assert until(mount.is_up, 10), mount.said
+    assert until(mount.is_up), mount.said
     assert sh('ls "$MNT"; cat "$MNT/a.md"', MNT=mount.target).ok() == "a.md\nx\n"
 
 
@@ -170,6 +170,23 @@ def test_scratch_files_beside_the_stores_live_as_long_as_the_mount(new_mount, wi
     assert sh('echo x > "$P/draft.txt"; cat "$P/draft.txt"', P=mount.target).ok() == "x\n"
     assert mount.stop() == 0
     assert not mount.target.exists()
+
+
+def test_a_session_mount_whose_processes_were_all_killed_starts_again(new_mount, wire, home):
+    store = Store(wire)
+    store.put("/a.md", "x\n")
+    mount = session_mount(new_mount, wire, home, store, args=("--daemon",))
+    status = mount.status()
+    for pid in (status["supervisor_pid"], status["pid"]):
+        os.kill(pid, signal.SIGKILL)
+        assert until(lambda pid=pid: not Path(f"/proc/{pid}").exists())
+    assert mount.status()["state"] == "dead"
+    mount.start()
+    (point,) = mount.points
+    assert table(point) == [str(point)]
+    assert sh('cat "$MNT/a.md"', MNT=point).ok() == "x\n"
+    mount.tell("stop", str(mount.target)).ok()
+    assert not table(mount.target)
 
 
 def test_no_key_stands_in_the_processes_of_a_session_mount(new_mount, wire, home, server):
@@ -220,8 +237,8 @@ def test_a_session_mount_is_replaced_inside_running_sandboxes(new_mount, wire, h
         assert ask("cat /mnt/memory/notes/a.md") == "x\n"
         before = mount.status()["pid"]
         os.kill(before, signal.SIGKILL)
-        assert until(lambda: mount.is_up() and mount.status()["pid"] != before, 5)
-        assert until(lambda: ask("cat /mnt/memory/notes/a.md 2>/dev/null") == "x\n", 5)
+        assert until(lambda: mount.is_up() and mount.status()["pid"] != before)
+        assert until(lambda: ask("cat /mnt/memory/notes/a.md 2>/dev/null") == "x\n")
         assert "Read-only" in ask("echo x > /mnt/memory/beside.md")
     finally:
         inside.stdin.close()
@@ -252,7 +269,7 @@ def test_an_ordinary_user_mounts_for_himself(new_mount, store, home, server, roo
     assert sh('stat -c "%u %a" "$MNT"', MNT=own / "notes", uid=NOBODY).ok() == f"{NOBODY} 755\n"
     before = mount.status()["pid"]
     os.kill(before, signal.SIGKILL)
-    assert until(lambda: mount.is_up() and mount.status()["pid"] != before, 5), mount.said
+    assert until(lambda: mount.is_up() and mount.status()["pid"] != before), mount.said
     mount.tell("stop", str(own / "notes")).ok()
     assert not table(own / "notes") and not (own / "notes").exists()
 
