@@ -8,19 +8,21 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::header::{CACHE_CONTROL, ORIGIN, SET_COOKIE};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stele_core::access::{Action, Caller, Grant, Permission, Resource, Role, requirement};
+use stele_core::id::AutomationId;
+use stele_core::refusal::Refusal;
 use stele_core::service::Stele;
 
 use crate::auth::{Unknown, asked_by_console, console_cookie, console_cookie_name};
 use crate::body;
 use crate::flat::{self, FlatError};
-use crate::openapi::{Endpoint, Family};
+use crate::openapi::{Endpoint, Family, Param};
 use crate::own::{Answer, Call};
 
 static CONSOLE: Family = Family {
@@ -39,6 +41,15 @@ static WHO: Family = Family {
     headers: Vec::new,
     error: flat::schema,
     statuses: &[400, 401, 403, 500, 503],
+    keyed: true,
+};
+
+static AUTOMATIONS: Family = Family {
+    tag: "Automations",
+    about: "Automations themselves are of the Recursion dialect.",
+    headers: Vec::new,
+    error: flat::schema,
+    statuses: &[400, 401, 403, 404, 500, 503],
     keyed: true,
 };
 
@@ -63,6 +74,21 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         Endpoint::new(Method::GET, "/stele/v1/users", "list_users", &WHO, users)
             .about("The people that keys have named, for reading history.")
             .answers::<UsersView>(200),
+        Endpoint::new(
+            Method::GET,
+            "/stele/v1/automations/{automation_id}/memory_note",
+            "get_automation_memory_note",
+            &AUTOMATIONS,
+            automation_note,
+        )
+        .about("Show the note about memory that the automation's next session gets.")
+        .params([Param::path(
+            "automation_id",
+            "The automation's id.",
+            serde_json::json!({"type": "string", "format": "uuid"}),
+        )])
+        .answers::<NoteView>(200)
+        .or(&[422]),
     ]
 }
 
@@ -110,6 +136,14 @@ struct UserView {
 #[schemars(rename = "Users")]
 struct UsersView {
     users: Vec<UserView>,
+}
+
+/// A note about memory.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "AutomationMemoryNote")]
+struct NoteView {
+    /// Null before the agent's first session, which makes the learned store that stands in the note.
+    text: Option<String>,
 }
 
 /// What a role comes to.
@@ -231,6 +265,13 @@ async fn users(Call { stele, caller }: Call) -> Answer {
     let users =
         people.into_iter().map(|person| UserView { user_id: person.id.to_string(), name: person.name });
     Ok(Json(UsersView { users: users.collect() }).into_response())
+}
+
+async fn automation_note(Call { stele, caller }: Call, Path(id): Path<String>) -> Answer {
+    caller.may(Resource::Automation, Action::Read).map_err(Refusal::from)?;
+    let id = AutomationId::parse(&id).ok_or_else(|| FlatError::malformed_id("automation_id"))?;
+    let text = stele.automation_memory_note(&caller, id).await?;
+    Ok(Json(NoteView { text }).into_response())
 }
 
 #[cfg(test)]

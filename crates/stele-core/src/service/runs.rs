@@ -18,6 +18,7 @@ use crate::work::attachment::{Naming, Wanted};
 use crate::work::automation::Automation;
 use crate::work::document::made;
 use crate::work::event::{EventKind, NewEvent};
+use crate::work::note::memory_note;
 use crate::work::refusal::WorkRefusal;
 use crate::work::run::{Cause, Ran, Run, runs_of};
 use crate::work::session::Whole;
@@ -91,6 +92,29 @@ impl Stele {
                 Answered::Now(run)
             }
         })
+    }
+
+    /// The note about memory that the next session of an automation gets, to the letter; `None` before the agent's first
+    /// session, which makes the learned store that stands in it.
+    ///
+    /// # Errors
+    /// No read permission, no such automation, or what would stand in the session's way.
+    pub async fn automation_memory_note(
+        &self,
+        caller: &Caller,
+        id: AutomationId,
+    ) -> Result<Option<String>, Error> {
+        let automation = self.automation_get(caller, id).await?;
+        let agent = self.agent_there(caller.workspace, automation.definition.agent).await?.doc;
+        if agent.learns() {
+            let Some(learned) = agent.learned_store else { return Ok(None) };
+            if self.storage.store_by_id(caller.workspace, learned).await?.is_none() {
+                return Ok(None);
+            }
+        }
+        // Drafted as a run drafts it, and not committed.
+        let (whole, _) = self.automation_session(caller, &automation).await?;
+        Ok(Some(memory_note(whole.session.attachments())))
     }
 
     /// A run with the session that it starts, and the writes that make both. What stands in the way of a session is
