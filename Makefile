@@ -3,11 +3,12 @@ SHELL := bash
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 BIN := $(CURDIR)/target/debug/stele
 
-.PHONY: serve build test test-long lint test-rust test-e2e bench bench-postgres
+.PHONY: serve build test test-long lint console lint-console test-rust test-console test-e2e bench bench-postgres
 
 # Builds Stele and starts it on its embedded database.
 serve:
 	@scripts/need.sh serve
+	@if scripts/need.sh node; then $(MAKE) --no-print-directory console; else echo "The console is left out: it is made with Node.js 20 or newer and npm."; fi
 	cargo build --release --locked --bin stele
 	exec target/release/stele serve $(ARGS)
 
@@ -15,7 +16,9 @@ serve:
 test:
 	@scripts/need.sh test
 	$(MAKE) lint
+	$(MAKE) lint-console
 	$(MAKE) test-rust
+	$(MAKE) test-console
 	$(MAKE) test-e2e
 
 # What takes over a minute a test.
@@ -30,10 +33,26 @@ lint:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	@if command -v cargo-deny >/dev/null; then cargo deny check; else echo "cargo-deny is not installed: licences and advisories not checked"; fi
 
+# The console's pages, into console/dist, where the binary finds them; anew only when their sources changed.
+console: console/dist/index.html
+
+console/dist/index.html: console/node_modules/.package-lock.json console/index.html console/vite.config.ts $(shell find console/src console/public -type f ! -name '*.test.ts' ! -name schema.d.ts)
+	npm run --prefix console build
+
+console/node_modules/.package-lock.json: console/package-lock.json
+	npm ci --prefix console --no-audit --no-fund --loglevel=error
+
+lint-console: console/node_modules/.package-lock.json
+	npm run --prefix console check
+	npm run --prefix console lint
+
+test-console: console/node_modules/.package-lock.json
+	npm run --prefix console test
+
 test-rust:
 	cargo test --workspace --locked
 
-test-e2e: build
+test-e2e: console build
 	STELE_BIN=$(BIN) e2e/run.sh
 
 -include dist/dist.mk

@@ -14,6 +14,8 @@ export default ts.config(
       ...hooks.configs.recommended.rules,
       // Event handlers may be async: what they throw is caught where it is shown.
       '@typescript-eslint/no-misused-promises': ['error', { checksVoidReturn: { attributes: false } }],
+      // Code points are meant: the server counts them, and hidden characters are single ones.
+      '@typescript-eslint/no-misused-spread': ['error', { allow: ['string'] }],
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
       '@typescript-eslint/no-confusing-void-expression': 'off',
       // Texts from memories never become markup: rehype-sanitize and React's escaping are the only ways onto a page.

@@ -77,6 +77,14 @@ run_typescript() {
   return "$status"
 }
 
+# The console in a real browser, from the pages that `make console` built.
+run_console() {
+  [ -e "$root/console/dist/index.html" ] || fail "the console is not built: make console"
+  local chromium
+  chromium=$(command -v chromium || command -v chromium-browser) || fail "chromium is missing: apt-get install -y chromium"
+  CHROMIUM=$chromium node --test --test-reporter=spec "$here"/console/*.test.mjs
+}
+
 # The folders of Python tests: both dialects and the mount, unless an argument names a file that only some of them have.
 python_folders() {
   local folder argument
@@ -112,6 +120,8 @@ trap 'stop_server; rm -rf "$work"' EXIT
 
 failed=()
 run_typescript || failed+=(typescript)
+# Arguments are for pytest: who names a test wants that one.
+[ $# -gt 0 ] || run_console || failed+=(console)
 closing=
 for folder in $(python_folders "$@"); do run_python "$folder" "$@" || failed+=("$folder"); done
 printf %s "$closing"

@@ -1,7 +1,13 @@
 #!/usr/bin/env bash
 # Installs the system packages that a target needs, as root; as an ordinary user it names the command that does.
 # Usage: scripts/need.sh serve|test
+#        scripts/need.sh node   installs nothing; succeeds where the console can be built
 set -euo pipefail
+
+if [ "${1:-serve}" = node ]; then
+    command -v npm >/dev/null 2>&1 && node -e 'process.exit(Number(process.versions.node.split(".")[0]) >= 20 ? 0 : 1)' 2>/dev/null
+    exit
+fi
 
 missing=()
 need() { # need COMMAND PACKAGE
@@ -14,6 +20,8 @@ if [ "${1:-serve}" = test ]; then
     python3 -c 'import venv, ensurepip' >/dev/null 2>&1 || missing+=(python3-venv)
     need node nodejs
     need npm npm
+    # The console is looked at in a real browser.
+    command -v chromium-browser >/dev/null 2>&1 || need chromium chromium
     need strace strace
     # Real mounts, and the sandboxes that they show up in.
     need fusermount3 fuse3

@@ -63,7 +63,7 @@ export interface Request {
 
 /** Sends a request; resolves with the response if it is a success. */
 export async function send(path: string, { method = 'GET', body, headers, signal }: Request = {}): Promise<Response> {
-  const json = body === undefined ? {} : { 'content-type': 'application/json' };
+  const json: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' };
   let response: Response;
   try {
     response = await fetch(path, {

@@ -60,11 +60,11 @@ export function pieces(text: string): Piece[] {
   return found;
 }
 
-/** A path or name in which blanks at the ends, and letters of other alphabets, can be told from plain ones. */
+/** A path or name in which blanks at the ends or side by side, and letters of other alphabets, can be told from plain ones. */
 export function namePieces(name: string): Piece[] {
   return pieces(name).flatMap((piece) => {
     if (piece.note !== undefined) return [piece];
-    const parts = piece.text.split(/([^\p{ASCII}]+|^ +| +$|(?<=\/) +| +(?=\/))/u).filter((part) => part !== '');
+    const parts = piece.text.split(/([^\p{ASCII}]+|^ +| +$|(?<=\/) +| +(?=\/)| {2,})/u).filter((part) => part !== '');
     return parts.map((part): Piece => {
       if (/^ +$/.test(part)) return { text: '␣'.repeat(part.length), note: 'blank' };
       if (/^\p{ASCII}/u.test(part)) return { text: part };
