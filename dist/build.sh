@@ -11,6 +11,7 @@ stage=$out/$name
 if [ $# -gt 0 ]; then
     binary=$1
 else
+    if scripts/need.sh node; then make --no-print-directory console; else echo "without the console: it is made with Node.js 20 or newer and npm" >&2; fi
     cargo build --release --locked --bin stele
     binary=target/release/stele
 fi

@@ -56,6 +56,7 @@ def test_what_is_no_key_signs_nobody_in(browser, key):
     assert "set-cookie" not in answer.headers
 
 
+@pytest.mark.case("CL-05")
 @pytest.mark.parametrize(
     "headers",
     [
@@ -130,6 +131,7 @@ def test_secrets_of_the_console_are_not_in_the_data_directory(fresh_server, wire
     assert files and not [file for file in files if secret.encode() in file.read_bytes()]
 
 
+@pytest.mark.case("CL-02")
 @pytest.mark.parametrize("path", ["/", "/stores/x", "/no/such/place"])
 def test_every_address_of_a_person_is_a_page_that_nothing_frames_or_scripts(wire, path):
     answer = wire("GET", path, auth=None, headers=[("accept", "text/html")])

@@ -179,6 +179,8 @@ function About({ agent, summary }: { agent: Agent; summary: Summary }) {
   const may = useMay();
   const queries = useQueryClient();
   const [model, setModel] = useState(summary.memory_model_ref ?? '');
+  // Refused by a server without a configured provider: then the id is typed.
+  const models = useQuery<{ items: { modelId: string }[] }, ApiError>({ queryKey: ['models'], queryFn: () => call('/managed-agents/v1/models'), retry: false, staleTime: 60_000 });
   const [state, setState] = useState<{ error?: unknown; saved?: boolean }>({});
   const save = async (to: string | null) => {
     try {
@@ -196,8 +198,10 @@ function About({ agent, summary }: { agent: Agent; summary: Summary }) {
         <h2>Memory model</h2>
         <form className="form" onSubmit={(e) => { e.preventDefault(); void save(model.trim() === '' ? null : model.trim()); }}>
           <Field label="Model that learns" hint={<>As <code>provider/model</code>. Empty is “Same as agent”: <code>{agent.model}</code>. It counts from the next update on.</>}>
-            {(id, described) => <input id={id} aria-describedby={described} value={model} onChange={(e) => setModel(e.target.value)} placeholder="Same as agent" disabled={!may('agent', 'update')} spellCheck={false} />}
+            {(id, described) => <input id={id} aria-describedby={described} value={model} onChange={(e) => setModel(e.target.value)} placeholder="Same as agent" list="models" disabled={!may('agent', 'update')} spellCheck={false} />}
           </Field>
+          <datalist id="models">{models.data?.items.map((one) => <option key={one.modelId} value={one.modelId} />)}</datalist>
+          {models.isError && <p className="small soft" style={{ margin: 0 }}>No provider of models is configured, so nothing learns yet.</p>}
           {state.error !== undefined && <Failure error={state.error} />}
           {may('agent', 'update') && (
             <div className="row">

@@ -44,10 +44,11 @@ function snippets(url: string, store: { id: string; slug: string } | undefined):
 }
 
 /** What needs parts that a build may lack; shown where the server has them. */
-function mcp(url: string): Snippet {
+function mcp(url: string, store: { slug: string } | undefined): Snippet {
+  const scope = store === undefined ? '' : `?store=${encodeURIComponent(store.slug)}`;
   return {
     id: 'mcp', name: 'MCP', about: 'For Claude Code and any client that speaks MCP over HTTP.',
-    text: `claude mcp add --transport http stele ${url}/mcp --header "Authorization: Bearer $STELE_API_KEY"`,
+    text: `export STELE_API_KEY="${KEY}"\nclaude mcp add --transport http stele "${url}/mcp${scope}" --header "Authorization: Bearer $STELE_API_KEY"`,
   };
 }
 
@@ -68,7 +69,7 @@ export default function Start() {
   const usable = (stores.data ?? []).filter((store) => store.status === 'active');
   const store = usable.find((one) => one.memory_store_id === chosen) ?? usable[0];
   const named = store === undefined ? undefined : { id: store.memory_store_id, slug: store.slug };
-  const all = [...snippets(url, named), ...(speaks.data === true ? [mcp(url)] : []), ...(named === undefined ? [] : [mount(url, named)])];
+  const all = [...snippets(url, named), ...(speaks.data === true ? [mcp(url, named)] : []), ...(named === undefined ? [] : [mount(url, named)])];
   return (
     <div className="page">
       <title>Connect · Stele</title>
