@@ -24,15 +24,15 @@ function snippets(url: string, store: { id: string; slug: string } | undefined):
       text: `export STELE_URL=${url}\nexport STELE_API_KEY="${KEY}"\ncurl -sS "$STELE_URL/v1/memory_stores" -H "x-api-key: $STELE_API_KEY" \\\n  -H 'anthropic-beta: agent-memory-2026-07-22'`,
     },
     {
-      id: 'python', name: 'Python', about: 'Anthropic’s own SDK, unchanged: pip install anthropic.',
+      id: 'python', name: 'Python', about: 'Anthropic’s own SDK, unchanged: pip install anthropic. STELE_API_KEY is set as for curl.',
       text: `import os\nfrom anthropic import Anthropic\n\nclient = Anthropic(base_url="${url}", api_key=os.environ["STELE_API_KEY"])\n${store === undefined ? 'store = client.beta.memory_stores.create(name="Team notes")\nstore_id = store.id' : `store_id = "${prefixed('memstore', store.id)}"`}\nclient.beta.memory_stores.memories.create(store_id, path="/hello.md", content="It works.\\n")\nprint([m.path for m in client.beta.memory_stores.memories.list(store_id)])`,
     },
     {
-      id: 'typescript', name: 'TypeScript', about: 'Anthropic’s own SDK, unchanged: npm install @anthropic-ai/sdk.',
+      id: 'typescript', name: 'TypeScript', about: 'Anthropic’s own SDK, unchanged: npm install @anthropic-ai/sdk. STELE_API_KEY is set as for curl.',
       text: `import Anthropic from "@anthropic-ai/sdk";\n\nconst client = new Anthropic({ baseURL: "${url}", apiKey: process.env.STELE_API_KEY });\n${store === undefined ? 'const store = await client.beta.memoryStores.create({ name: "Team notes" });\nconst storeId = store.id;' : `const storeId = "${prefixed('memstore', store.id)}";`}\nfor await (const memory of client.beta.memoryStores.memories.list(storeId)) console.log(memory.path);`,
     },
     {
-      id: 'recursion', name: 'Recursion', about: 'The Recursion SDK, unchanged: pip install labelbox-recursion-sdk.',
+      id: 'recursion', name: 'Recursion', about: 'The Recursion SDK, unchanged: pip install labelbox-recursion-sdk. STELE_API_KEY is set as for curl.',
       text: `import asyncio, os\nfrom recursion import create_recursion_client\n\nasync def main():\n    rl = create_recursion_client(api_key=os.environ["STELE_API_KEY"], base_url="${url}",\n                                 headers={"Stele-Error-Codes": "sdk"})\n    print(await rl.managed_agents.list_memory_stores())\n\nasyncio.run(main())`,
     },
     {
@@ -66,7 +66,7 @@ export default function Start() {
   const url = window.location.origin;
   // Whether this server speaks MCP: an address that no route knows answers 404.
   const speaks = useQuery({ queryKey: ['mcp'], queryFn: async () => (await fetch('/mcp', { method: 'DELETE', headers: { accept: 'application/json' } })).status !== 404, staleTime: Infinity });
-  const usable = (stores.data ?? []).filter((store) => store.status === 'active');
+  const usable = (stores.data ?? []).filter((store) => store.status === 'active' && store.origin === 'curated');
   const store = usable.find((one) => one.memory_store_id === chosen) ?? usable[0];
   const named = store === undefined ? undefined : { id: store.memory_store_id, slug: store.slug };
   const all = [...snippets(url, named), ...(speaks.data === true ? [mcp(url, named)] : []), ...(named === undefined ? [] : [mount(url, named)])];
