@@ -90,6 +90,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/stele/v1/automations/{automation_id}/memory_note": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show the note about memory that the automation's next session gets. */
+        get: operations["get_automation_memory_note"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/stele/v1/backups": {
         parameters: {
             query?: never;
@@ -162,6 +179,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/stele/v1/memory_stores/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Put a store back out of its archive, with ids, history and authors; for admins. */
+        post: operations["restore_memory_store"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/stele/v1/memory_stores/{memory_store_id}/contents": {
         parameters: {
             query?: never;
@@ -205,6 +239,23 @@ export interface paths {
         };
         /** The table of what each action needs, and what each role comes to. */
         get: operations["list_permissions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/stele/v1/self": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Say what the credential of this request is and may do. */
+        get: operations["get_self"];
         put?: never;
         post?: never;
         delete?: never;
@@ -643,6 +694,40 @@ export interface paths {
         put?: never;
         /** Change several memories, all or nothing. A refusal is that of the single change, with its place in `error.details.index`. An addition of Stele's. */
         post: operations["create_changeset"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/memory_stores/{store}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a store as a file, all of it as of one sequence. An addition of Stele's. */
+        get: operations["export_memory_store"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/memory_stores/{store}/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Take the files of an archive or of a tree of Markdown files. An addition of Stele's. */
+        post: operations["import_memories"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1131,6 +1216,11 @@ export interface components {
             memory_version_id: string | null;
             path: string;
         };
+        /** @description A note about memory. */
+        AutomationMemoryNote: {
+            /** @description Null before the agent's first session, which makes the learned store that stands in the note. */
+            text: string | null;
+        };
         /** @description A managed backup. */
         Backup: {
             backup_id: string;
@@ -1295,8 +1385,6 @@ export interface components {
              * @enum {string|null}
              */
             role?: "admin" | "developer" | "contributor" | "reader" | null;
-            /** @description The person who holds it, by name: what is written with it at the console is that person's in history. */
-            user?: string | null;
         };
         CreateMemory: {
             /** @description UTF-8 without NUL, at most 102,400 bytes; may be empty. */
@@ -1377,6 +1465,11 @@ export interface components {
             name: string | null;
             type: string;
         };
+        FateView: {
+            /** @enum {string} */
+            action: "create" | "overwrite" | "skip" | "unchanged";
+            path: string;
+        };
         FlatError: {
             code: string;
             details: {
@@ -1403,6 +1496,25 @@ export interface components {
             end: number;
             /** Format: uint */
             start: number;
+        };
+        /** @description What an import did, or would do. */
+        ImportResult: {
+            /** Format: uint */
+            created: number;
+            /** @description What happens to each file, by path. */
+            data: components["schemas"]["FateView"][];
+            dry_run: boolean;
+            /** Format: uint */
+            overwritten: number;
+            /**
+             * Format: uint64
+             * @description The store's sequence afterwards.
+             */
+            sequence: number;
+            /** Format: uint */
+            skipped: number;
+            /** Format: uint */
+            unchanged: number;
         };
         /** @description A live memory; `content` is null where the view is basic. */
         Memory: {
@@ -1606,6 +1718,19 @@ export interface components {
             needs: string;
             resource: string;
         };
+        /** @description A store that was put back. */
+        RestoredStore: {
+            /** Format: uint64 */
+            memories: number;
+            memory_store_id: string;
+            name: string;
+            /** Format: uint64 */
+            sequence: number;
+            /** @description Another one than in the archive where that was taken. */
+            slug: string;
+            /** Format: uint64 */
+            versions: number;
+        };
         /** @description What a role comes to. */
         RoleView: {
             permissions: string[];
@@ -1624,6 +1749,18 @@ export interface components {
             path_prefix?: string | null;
             /** @description What to look for. */
             query: string;
+        };
+        /** @description A credential as its holder sees it; ids are of what it belongs to. */
+        Self: {
+            api_key_id?: string | null;
+            environment_id?: string | null;
+            /** @description What it may do with memories; of a session's token, in the stores that are attached read_write. */
+            permissions: string[];
+            role?: string | null;
+            session_id?: string | null;
+            /** @description `api_key`, `environment_key` or `session_token`. */
+            type: string;
+            workspace_id: string;
         };
         SendEvents: {
             /** @description At most 1,000; all are taken or none. */
@@ -2308,6 +2445,110 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlatError"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlatError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    /** @description Seconds after which a repeat may pass. */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlatError"];
+                };
+            };
+        };
+    };
+    get_automation_memory_note: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The automation's id. */
+                automation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AutomationMemoryNote"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlatError"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlatError"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlatError"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlatError"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
                 headers: {
                     /** @description Names the request in the log. */
                     "request-id"?: string;
@@ -3087,6 +3328,122 @@ export interface operations {
             };
         };
     };
+    restore_memory_store: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/zstd": string;
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RestoredStore"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlatError"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlatError"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlatError"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlatError"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlatError"];
+                };
+            };
+            /** @description Payload Too Large */
+            413: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlatError"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlatError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    /** @description Seconds after which a repeat may pass. */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlatError"];
+                };
+            };
+        };
+    };
     get_contents: {
         parameters: {
             query?: never;
@@ -3343,6 +3700,96 @@ export interface operations {
             };
             /** @description Forbidden */
             403: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlatError"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlatError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    /** @description Seconds after which a repeat may pass. */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlatError"];
+                };
+            };
+        };
+    };
+    get_self: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Self"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlatError"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlatError"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlatError"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     /** @description Names the request in the log. */
                     "request-id"?: string;
@@ -7744,6 +8191,269 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ChangesetResult"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnthropicError"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnthropicError"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnthropicError"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnthropicError"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnthropicError"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnthropicError"];
+                };
+            };
+            /** @description Payload Too Large */
+            413: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnthropicError"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnthropicError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    /** @description Seconds after which a repeat may pass. */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnthropicError"];
+                };
+            };
+            /** @description Overloaded */
+            529: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    /** @description Seconds after which a repeat may pass. */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnthropicError"];
+                };
+            };
+        };
+    };
+    export_memory_store: {
+        parameters: {
+            query?: {
+                /** @description With history and ids, or the live memories as files. */
+                format?: "archive" | "markdown";
+            };
+            header: {
+                /** @description Exactly one of the two; a list separated by commas may hold others too. */
+                "anthropic-beta": "agent-memory-2026-07-22" | "managed-agents-2026-04-01";
+            };
+            path: {
+                /** @description The store's id. */
+                store: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/zstd": string;
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnthropicError"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnthropicError"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnthropicError"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnthropicError"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnthropicError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    /** @description Seconds after which a repeat may pass. */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnthropicError"];
+                };
+            };
+            /** @description Overloaded */
+            529: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    /** @description Seconds after which a repeat may pass. */
+                    "retry-after"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnthropicError"];
+                };
+            };
+        };
+    };
+    import_memories: {
+        parameters: {
+            query?: {
+                /** @description Only say what would happen. */
+                dry_run?: boolean;
+                /** @description What happens where a memory with another text is. */
+                on_conflict?: "refuse" | "skip" | "overwrite";
+            };
+            header: {
+                /** @description Exactly one of the two; a list separated by commas may hold others too. */
+                "anthropic-beta": "agent-memory-2026-07-22" | "managed-agents-2026-04-01";
+            };
+            path: {
+                /** @description The store's id. */
+                store: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/zstd": string;
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Names the request in the log. */
+                    "request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportResult"];
                 };
             };
             /** @description Bad Request */
