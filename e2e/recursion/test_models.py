@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
+from recursion import create_recursion_client
 
 from api import Api, invalid, refused
 from kit.model_server import SECRET, ModelServer
@@ -47,6 +50,19 @@ def test_the_catalogue_is_shown_with_an_etag(modelled, provider):
         assert (unchanged.status, unchanged.body, unchanged.headers["etag"]) == (304, b"", etag)
     assert modelled("GET", "/models", headers=[("if-none-match", '"x"')]).status == 200
     assert [got["path"] for got in provider.log] == ["/v1/models"], "it is fetched once"
+
+
+def test_the_official_client_reads_the_catalogue(modelled):
+    async def listed():
+        url = f"http://127.0.0.1:{modelled.wire.port}"
+        client = create_recursion_client(api_key=modelled.wire.key, base_url=url, timeout_seconds=60)
+        return await client.managed_agents.list_models()
+
+    items = asyncio.run(listed()).items
+    assert [(item.model_id, item.context_window) for item in items] == [
+        ("fake/scripted-1", 131072),
+        ("fake/scripted-2", 131072),
+    ]
 
 
 def test_a_provider_that_does_not_answer_is_said(modelled, provider):
