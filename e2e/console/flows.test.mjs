@@ -14,6 +14,7 @@ after(async () => {
   await server?.stop();
 });
 
+const savable = (page) => page.locator('button:enabled', { hasText: 'Save' }).waitFor();
 const edit = (store, path) => `/stores/${store}/edit?path=${encodeURIComponent(path)}`;
 const memory = (store, path) => server.api('GET', `${STORES}/${store}/memory?path=${encodeURIComponent(path)}`);
 
@@ -56,6 +57,7 @@ test('a memory is made, read, changed and deleted without a pointer', async () =
   await page.getByLabel('Text', { exact: true }).focus();
   await page.keyboard.press('Control+End');
   await page.keyboard.type('and more');
+  await savable(page);
   await page.getByRole('button', { name: 'Save' }).focus();
   await page.keyboard.press('Enter');
   await page.getByRole('article').getByText('and more').waitFor();
@@ -71,6 +73,8 @@ test('a memory is made, read, changed and deleted without a pointer', async () =
   await page.getByLabel('Path').fill('/new.md');
   await page.getByLabel('Summary').fill('New.');
   await page.getByLabel('Text', { exact: true }).fill('brand new');
+  // The button can be reached once there is something to save.
+  await savable(page);
   await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
   await page.getByRole('article').getByText('brand new').waitFor();
