@@ -149,8 +149,11 @@ test('history compares across a rename and a deletion, and brings back what was 
   await page.goto(`/stores/${store}/history?memory=${memory_id}`);
   const rows = page.getByRole('row');
   await rows.nth(3).waitFor();
-  await rows.nth(3).getByRole('radio', { name: /^From/ }).check();
-  await rows.nth(2).getByRole('radio', { name: /^To/ }).check();
+  // The address holds the choice, so it shows a moment after the click.
+  for (const [row, name] of [[3, /^From/], [2, /^To/]]) {
+    await rows.nth(row).getByRole('radio', { name }).click();
+    await rows.nth(row).getByRole('radio', { name, checked: true }).waitFor();
+  }
   const comparison = page.getByRole('region', { name: 'Comparison' });
   await comparison.locator('.del b', { hasText: 'beta' }).waitFor();
   await comparison.getByRole('radio', { name: 'Inline' }).click();
