@@ -130,7 +130,14 @@ impl Shared {
             expected_content_sha256: expected.as_deref(),
         };
         let flight = self.depart([memory], []);
-        self.state().sent = Some(Sent { memory, hash: Sha256::of(text.as_bytes()), arrived: false });
+        {
+            let mut state = self.state();
+            let hash = Sha256::of(text.as_bytes());
+            state.sent = Some(Sent { memory, hash, arrived: false });
+            if let Some(file) = state.tree.file_mut(ino) {
+                file.sent = Some((hash, text.len()));
+            }
+        }
         let applied = self.change(reason, &[edit], until)?;
         let mut state = self.state();
         flight.land(&mut state);
@@ -150,6 +157,7 @@ impl Shared {
         Counters::one(&self.count.commits);
         let mut whole = false;
         if let Some(file) = state.tree.file_mut(ino) {
+            file.sent = None;
             let foreign = file.foreign;
             match file.draft.take() {
                 Some(mut draft) if draft.edition != edition => {

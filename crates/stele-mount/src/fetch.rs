@@ -24,6 +24,9 @@ const AHEAD: (usize, usize) = (32, 512);
 const AHEAD_BYTES: u64 = 4 * 1024 * 1024;
 /// Misses that follow each other so closely are one walk through the tree.
 const WALK: Duration = Duration::from_secs(2);
+/// For so long after a text could not be had another read fails without a try: the kernel asks twice for what one
+/// `read` wants, and both together may take no longer than one.
+const UNREAD: Duration = Duration::from_secs(1);
 
 /// What is to be done with a text that was fetched.
 pub(crate) type Waiter = Box<dyn FnOnce(&Arc<Shared>, Result<Arc<[u8]>, Errno>) + Send>;
@@ -54,6 +57,12 @@ impl Shared {
         if let Some(waiters) = state.fetching.get_mut(&head.version) {
             waiters.push(then);
             return;
+        }
+        state.unread.retain(|_, (at, _)| at.elapsed() < UNREAD);
+        if let Some((_, errno)) = state.unread.get(&head.version) {
+            let (shared, errno) = (self.clone(), *errno);
+            // From another thread, since the state is locked here.
+            return Fetchers::get().run(Box::new(move || then(&shared, Err(errno))));
         }
         let walking = state.last_miss.is_some_and(|at| at.elapsed() < WALK);
         state.ahead = Ahead(if walking { (state.ahead.0 * 2).min(AHEAD.1) } else { AHEAD.0 });
@@ -91,7 +100,13 @@ impl Shared {
 
     fn fetch_now(self: &Arc<Self>, wanted: Vec<(VersionId, Sha256)>) {
         self.fetch_each(wanted, |version, text| {
-            let waiters = self.state().fetching.remove(&version).unwrap_or_default();
+            let waiters = {
+                let mut state = self.state();
+                if let Err(errno) = &text {
+                    state.unread.insert(version, (Instant::now(), *errno));
+                }
+                state.fetching.remove(&version).unwrap_or_default()
+            };
             for waiter in waiters {
                 waiter(self, text.clone());
             }

@@ -30,6 +30,8 @@ const SCRATCH_BYTES: usize = 16 * 1024 * 1024;
 const WRITE_BYTES: u32 = 128 * 1024;
 /// Longest name: what is longer cannot be part of a path of 1,024 bytes.
 const NAME_BYTES: u32 = 1023;
+/// The kernel keeps listings of directories that have not changed for so long.
+const QUIET: Duration = Duration::from_secs(1);
 /// Blocks of 4,096 bytes that a memory may take.
 const BLOCKS: u64 = 25;
 
@@ -813,7 +815,12 @@ impl Filesystem for Fs {
         state.last_handle += 1;
         let number = state.last_handle;
         state.listings.insert(number, listing);
-        let keep = state.live && state.tree.nodes.get(&ino.0).is_some_and(|node| node.stale == 0);
+        // Of several that read a directory while it changes, the kernel may put the older listing under the newer time.
+        let quiet = state
+            .tree
+            .directory(ino.0)
+            .is_some_and(|directory| directory.mtime.elapsed().is_ok_and(|age| age >= QUIET));
+        let keep = quiet && state.live && state.tree.nodes.get(&ino.0).is_some_and(|node| node.stale == 0);
         let flags = FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE;
         reply.opened(FileHandle(number), if keep { flags } else { FopenFlags::empty() });
     }
@@ -823,7 +830,9 @@ impl Filesystem for Fs {
         if let Err(errno) = state.check_open() {
             return reply.error(errno);
         }
-        let Some(listing) = listing(&mut state, ino.0, fh.0) else { return reply.error(Errno::ESTALE) };
+        let Some(listing) = listing(&mut state, ino.0, fh.0, offset) else {
+            return reply.error(Errno::ESTALE);
+        };
         let parent = state.tree.nodes.get(&ino.0).map_or(ROOT, |node| node.parent);
         for (at, name, dot) in [(1, ".", ino.0), (2, "..", parent.max(ROOT))] {
             if offset < at && reply.add(INodeNo(dot), at, FileType::Directory, name) {
@@ -852,7 +861,9 @@ impl Filesystem for Fs {
         if let Err(errno) = state.check_open() {
             return reply.error(errno);
         }
-        let Some(listing) = listing(&mut state, ino.0, fh.0) else { return reply.error(Errno::ESTALE) };
+        let Some(listing) = listing(&mut state, ino.0, fh.0, offset) else {
+            return reply.error(Errno::ESTALE);
+        };
         let parent = state.tree.nodes.get(&ino.0).map_or(ROOT, |node| node.parent);
         let options = &self.shared.options;
         for (at, name, dot) in [(1, ".", ino.0), (2, "..", parent.max(ROOT))] {
@@ -972,7 +983,17 @@ impl Filesystem for Fs {
     }
 }
 
-fn listing(state: &mut State, ino: Ino, handle: u64) -> Option<Arc<[crate::tree::Listed]>> {
+/// What a handle lists: a snapshot of when it was read from the beginning. Not of when it was opened: the kernel keeps
+/// what it reads for good under the time that the directory has when the reading begins.
+fn listing(state: &mut State, ino: Ino, handle: u64, offset: u64) -> Option<Arc<[crate::tree::Listed]>> {
+    if offset == 0
+        && let Some(now) = state.tree.listing(ino)
+    {
+        if let Some(kept) = state.listings.get_mut(&handle) {
+            kept.clone_from(&now);
+        }
+        return Some(now);
+    }
     match state.listings.get(&handle) {
         Some(listing) => Some(listing.clone()),
         None => state.tree.listing(ino),

@@ -61,6 +61,7 @@ enum Plan {
     /// A memory gets another path.
     Move {
         memory: MemoryId,
+        head: Option<Head>,
         path: String,
     },
     /// A memory becomes the text of another.
@@ -247,12 +248,14 @@ impl Shared {
                 drop(state);
                 self.learn_version(version_of(&applied, 0));
             }
-            Plan::Move { memory, path } => {
+            Plan::Move { memory, head, path } => {
+                // The new version is shown with the text that is known: it must be the one that is moved.
+                let expected = head.map(|head| head.hash.to_string());
                 let edit = Edit::Update {
                     memory_id: &spell(memory),
                     content: None,
                     new_path: Some(&path),
-                    expected_content_sha256: None,
+                    expected_content_sha256: expected.as_deref(),
                 };
                 let flight = self.depart([memory], [path.clone()]);
                 let applied = self.change(None, &[edit], until)?;
@@ -338,11 +341,22 @@ impl Shared {
         };
         let flight = self
             .depart(moves.iter().map(|(_, memory, _)| *memory), moves.iter().map(|(.., path)| path.clone()));
+        // Each new version is shown with the text that is known: it must be the one that is moved.
+        let known: Vec<Option<String>> = {
+            let state = self.state();
+            let hash = |file: &Ino| Some(state.tree.file(*file)?.head.as_ref()?.hash.to_string());
+            moves.iter().map(|(file, ..)| hash(file)).collect()
+        };
         let mut versions = Vec::with_capacity(moves.len());
         for (number, some) in moves.chunks(CHANGES).enumerate() {
             let ids: Vec<String> = some.iter().map(|(_, memory, _)| spell(*memory)).collect();
-            let edits: Vec<Edit<'_>> =
-                some.iter().zip(&ids).map(|((.., path), id)| edit_path(id, path)).collect();
+            let known = &known[number * CHANGES..];
+            let edits: Vec<Edit<'_>> = some
+                .iter()
+                .zip(&ids)
+                .zip(known)
+                .map(|(((.., path), id), hash)| edit_path(id, path, hash.as_deref()))
+                .collect();
             match self.change(None, &edits, until) {
                 Ok(applied) => {
                     versions.extend((0..some.len()).map(|at| version_of(&applied, at).map(str::to_owned)))
@@ -370,7 +384,7 @@ impl Shared {
         let back: Vec<(String, &String)> =
             moves.iter().zip(before).map(|((_, memory, _), path)| (spell(*memory), path)).collect();
         for some in back.chunks(CHANGES) {
-            let edits: Vec<Edit<'_>> = some.iter().map(|(id, path)| edit_path(id, path)).collect();
+            let edits: Vec<Edit<'_>> = some.iter().map(|(id, path)| edit_path(id, path, None)).collect();
             if self.change(None, &edits, until).is_err() {
                 tracing::error!(store.id = %self.options.store, "a directory was moved in part, and could not be moved back");
             }
@@ -414,8 +428,8 @@ impl Shared {
     }
 }
 
-fn edit_path<'a>(id: &'a str, path: &'a str) -> Edit<'a> {
-    Edit::Update { memory_id: id, content: None, new_path: Some(path), expected_content_sha256: None }
+fn edit_path<'a>(id: &'a str, path: &'a str, hash: Option<&'a str>) -> Edit<'a> {
+    Edit::Update { memory_id: id, content: None, new_path: Some(path), expected_content_sha256: hash }
 }
 
 fn version_of(applied: &[Applied], at: usize) -> Option<&str> {
@@ -534,7 +548,7 @@ fn plan_file(
     };
     if file.parked.as_deref() == Some(&path) && occupied.is_none() {
         return Ok(if file.draft.is_some() {
-            Plan::Move { memory, path }
+            Plan::Move { memory, head: file.head.clone(), path }
         } else {
             Plan::Here { scratch: None }
         });
@@ -546,6 +560,6 @@ fn plan_file(
             let head = file.head.clone().ok_or(Errno::ESTALE)?;
             Ok(Plan::Onto { memory, head, target })
         }
-        None => Ok(Plan::Move { memory, path }),
+        None => Ok(Plan::Move { memory, head: file.head.clone(), path }),
     }
 }

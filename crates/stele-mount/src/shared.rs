@@ -144,6 +144,8 @@ pub(crate) struct State {
     /// Whether the feed waits for what is in flight, so that nothing new may begin.
     pub(crate) feed_waits: bool,
     pub(crate) fetching: HashMap<VersionId, Vec<Waiter>>,
+    /// Texts that could not be had a moment ago, and why.
+    pub(crate) unread: HashMap<VersionId, (Instant, Errno)>,
     pub(crate) ahead: crate::fetch::Ahead,
     pub(crate) contact: Option<Instant>,
     /// What the kernel is to be told, by the thread that does so.
@@ -174,6 +176,7 @@ impl Shared {
                 sent: None,
                 feed_waits: false,
                 fetching: HashMap::new(),
+                unread: HashMap::new(),
                 ahead: crate::fetch::Ahead::default(),
                 contact: None,
                 news: VecDeque::new(),

@@ -12,7 +12,7 @@ use fuser::Errno;
 use stele_core::hash::Sha256;
 use stele_core::id::{MemoryId, VersionId};
 
-use crate::draft::Draft;
+use crate::draft::{Draft, Shape};
 use crate::names::Scratch;
 
 /// The number of a node.
@@ -95,6 +95,8 @@ pub(crate) struct File {
     pub(crate) gone: Option<Gone>,
     /// How many handles are open.
     pub(crate) opens: u32,
+    /// The text that was sent last and of which nobody knows whether it arrived: its hash and its length.
+    pub(crate) sent: Option<(Sha256, usize)>,
     /// How many changes were made elsewhere.
     pub(crate) foreign: u64,
     /// When it was last written here, or closed: for scratch files and drafts.
@@ -122,6 +124,7 @@ impl File {
             parked: None,
             gone: None,
             opens: 0,
+            sent: None,
             foreign: 0,
             touched: now(),
         }
@@ -140,6 +143,19 @@ impl File {
             (None, Some(head)) => head.mtime,
             _ => self.touched,
         }
+    }
+
+    /// The text that was sent has become the version `head` after all: only what was written since is to be sent yet.
+    fn arrived(&mut self, head: Head) {
+        if let (Some((hash, length)), Some(draft)) = (self.sent.take(), &mut self.draft)
+            && draft.bytes.get(..length).is_some_and(|sent| Sha256::of(sent) == hash)
+        {
+            draft.base = Some(hash);
+            if let Shape::Append { from } = &mut draft.shape {
+                *from = length;
+            }
+        }
+        self.head = Some(head);
     }
 
     /// Whether it is to become a memory, and is none yet.
@@ -487,6 +503,7 @@ impl Tree {
                 }
             }
             Some((_, hash)) if hash == head.hash => file.head = Some(head),
+            _ if file.sent.is_some_and(|(hash, _)| hash == head.hash) => file.arrived(head),
             _ => {
                 file.head = Some(head);
                 file.foreign += 1;
