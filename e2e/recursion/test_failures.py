@@ -96,6 +96,9 @@ def test_a_full_disk_refuses_writes_and_nothing_else(tmp_path, fresh_server):
         shelf = shelf_on(fresh_server(data_dir=disk / "data"))
         memory = shelf.put("/a.md")
         assert mount("-o", "remount,size=64m")
+        with (disk / "ballast").open("wb") as ballast:
+            room = os.statvfs(disk)
+            ballast.write(bytes(room.f_bavail * room.f_frsize - (2 << 20)))
         attempts = iter(range(1_000))
         assert eventually(lambda: shelf.create(f"/{next(attempts)}.md").status == 503, 30, 0.2)
         answer = shelf.edit(memory, content="y")

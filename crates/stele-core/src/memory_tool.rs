@@ -23,8 +23,9 @@ use crate::text::{Content, Summary};
 const ROOT: &str = "/memories";
 /// Most lines of a file that is shown.
 const MAX_LINES: usize = 999_999;
-/// How often an edit that somebody else came before is tried again.
-const TRIES: usize = 5;
+/// How often an edit that somebody else came before is tried again. Each time one of those who edit at once gets
+/// through, so that of so many all do.
+const TRIES: usize = 200;
 
 /// What the model asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]

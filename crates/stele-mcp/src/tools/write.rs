@@ -12,8 +12,9 @@ use crate::answer::{Brought, refusal, result};
 use crate::arguments::{CONTENT, NEW_PATH, NEW_STR, OLD_STR, PATH, SUMMARY};
 use crate::door::{Ask, Door};
 
-/// How often an edit is made again on the newest text because somebody else wrote meanwhile.
-const EDITS: usize = 5;
+/// How often an edit is made again on the newest text because somebody else wrote meanwhile. Each time one of those who
+/// edit at once gets through, so that of so many all do.
+const EDITS: usize = 200;
 
 #[derive(Debug, Deserialize)]
 struct Applied {
