@@ -72,6 +72,13 @@ e = "é".encode(); fd = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY); os.write
 "$MNT/a.md" """,
         {"/a.md": "é"}, {"/a.md": 1},
     ),
+    "line ends": ({"/w.txt": "one\r\ntwo\r\n"}, 'sed -i s/two/2/ "$MNT/w.txt"', {"/w.txt": "one\r\n2\r\n"}, {"/w.txt": 2}),
+    "the usual tools": (
+        {"/a.md": "b\na\n"},
+        'cd "$MNT" && sort -o a.md a.md && echo c | tee -a a.md >/dev/null && printf "%s\\n" 1d w q | ed -s a.md '
+        '&& awk "{print toupper(\\$0)}" a.md > "$T/o" && cp "$T/o" a.md && install -m 600 "$T/o" b.md',
+        {"/a.md": "B\nC\n", "/b.md": "B\nC\n"}, {"/a.md": 5, "/b.md": 1},
+    ),
     "remove and make again": ({"/a.md": "one\n"}, 'rm "$MNT/a.md"; echo two > "$MNT/a.md"', {"/a.md": "two\n"}, {"/a.md": 1}),
 }
 
