@@ -2,6 +2,7 @@
 
 import io
 import json
+import socket
 import tarfile
 import threading
 import time
@@ -11,7 +12,7 @@ import zstandard
 
 from kit.server import stele
 from kit.tree import Tree
-from kit.wire import Wire
+from kit.wire import MEMORY, VERSION, Wire
 
 RESTORE = "/stele/v1/memory_stores/import"
 # What a plain file is, and what would be taken for front matter.
@@ -21,6 +22,8 @@ TEXTS = {
     "/dir/é🧠.md": "\ufeffline one\nline two",
     "/front.md": "---\nsummary: mine\n---\nbody",
     "/foreign.md": "---\ntitle: x\n---\nbody",
+    "/jekyll.md": "---\n---\n# Jekyll title\n",
+    "/crlf.md": "---\r\nsummary: mine\r\n---\r\nbody\r\n",
     "/" + "long-name/" * 12 + "deep.md": "x" * 102_400,
 }
 
@@ -288,6 +291,7 @@ def test_markdown_files_go_out_and_come_back_to_the_byte(lived, wire, new_tree):
     files = unpacked(export(wire, lived.id, "markdown"))
     assert files["plain.md"] == b"text\r\n" and files["foreign.md"] == TEXTS["/foreign.md"].encode()
     assert files["why.md"] == b'---\nsummary: "what \\"it\\" is"\n---\nbecause'
+    assert all(files[name].decode() == TEXTS[f"/{name}"] for name in ("jekyll.md", "crlf.md"))
     assert set(files) == {path[1:] for path in lived.texts()}
     other = new_tree()
     body = into(wire, other, export(wire, lived.id, "markdown")).ok()
@@ -392,6 +396,47 @@ def test_many_files_go_in_slices_and_the_cap_is_looked_at_before(tree, wire):
     assert "10000" in error["message"] and len(tree.paths()) == 2_600
 
 
+def test_the_same_import_twice_at_once_is_done_once(fresh_server, new_client):
+    server = fresh_server()
+    wire, tree = Wire(server.port, server.admin_key), Tree.planted(new_client(server))
+    many = [(f"d{n % 7}/{n}.md", f"text {n} " * 100) for n in range(2_600)]
+    archive, answers = packed(*many), []
+    sending = [
+        threading.Thread(target=lambda: answers.append(into(wire, tree, archive).ok())) for _ in range(2)
+    ]
+    for thread in sending:
+        thread.start()
+    for thread in sending:
+        thread.join()
+    assert len(answers) == 2 and sum(answer["created"] for answer in answers) == 2_600, answers
+    assert all(answer["created"] + answer["unchanged"] == 2_600 for answer in answers)
+    assert tree.texts() == {f"/{name}": text for name, text in many}
+
+
+def test_an_import_whose_client_was_killed_can_be_run_again_at_once(fresh_server, new_client):
+    server = fresh_server()
+    wire = Wire(server.port, server.admin_key)
+    many = [(f"{n}.md", f"text {n} " * 100) for n in range(2_600)]
+    archive = packed(*many)
+    for after in (0.05, 0.15, 0.3):
+        tree = Tree.planted(new_client(server))
+        head = (
+            f"POST {tree.route}/import HTTP/1.1\r\nhost: 127.0.0.1:{server.port}\r\n"
+            f"authorization: Bearer {server.admin_key}\r\nanthropic-version: {VERSION}\r\n"
+            f"anthropic-beta: {MEMORY}\r\ncontent-type: application/zstd\r\ncontent-length: {len(archive)}\r\n\r\n"
+        )
+        with socket.create_connection(("127.0.0.1", server.port)) as gone:
+            gone.sendall(head.encode() + archive)
+            time.sleep(after)
+        into(wire, tree, archive).ok()
+        assert tree.texts() == {f"/{name}": text for name, text in many}
+
+
+def test_two_tars_in_one_file_are_refused(tree, wire):
+    error = into(wire, tree, packed(("a.md", "x")) + packed(("b.md", "y"))).refused(400, "invalid_request_error")
+    assert "behind its end" in error["message"] and tree.paths() == []
+
+
 def test_an_export_is_of_one_moment_while_others_write(tree, wire):
     changes = [{"op": "create", "path": f"/{n:04}.md", "content": "0 " * 2000} for n in range(900)]
     wire("POST", f"{tree.route}/changesets", json={"changes": changes}).ok()
@@ -439,14 +484,14 @@ def run(server, tmp_path):
 
 def test_the_command_line_carries_a_store_out_and_back(lived, wire, run, fresh_server):
     done = run("export", lived.id, "whole.tar.zst")
-    assert done.returncode == 0 and "8 memories" in done.stdout, done
+    assert done.returncode == 0 and "10 memories" in done.stdout, done
     archive = (run.home / "whole.tar.zst").read_bytes()
     assert archive == export(wire, lived.id)
     again = run("export", lived.id, "-o", "whole.tar.zst")
     assert again.returncode == 4 and "already" in again.stderr
     there = fresh_server()
     back = run("import", "--restore", "whole.tar.zst", at=there)
-    assert back.returncode == 0 and "8 memories" in back.stdout, back
+    assert back.returncode == 0 and "10 memories" in back.stdout, back
     assert state(Wire(there.port, there.admin_key), lived.id) == state(wire, lived.id)
     assert run("import", "--restore", "whole.tar.zst", at=there).returncode == 4
     assert [path.name for path in run.home.iterdir() if path.suffix == ".partial"] == []
@@ -457,8 +502,8 @@ def test_the_command_line_takes_files_into_a_store(lived, run, new_tree):
     tree = new_tree()
     dry = run("import", "md", "--store", tree.id, "-n")
     assert dry.returncode == 0 and "would create /plain.md" in dry.stdout and tree.paths() == []
-    assert "8 created" in run("import", "md", "--store", tree.id).stdout
-    assert "8 unchanged" in run("import", "md", "--store", tree.id).stdout
+    assert "10 created" in run("import", "md", "--store", tree.id).stdout
+    assert "10 unchanged" in run("import", "md", "--store", tree.id).stdout
     assert tree.texts() == lived.texts()
     plain = next(memory for memory in tree.list() if memory.path == "/plain.md")
     tree.edit(plain.id, content="mine")
@@ -470,6 +515,16 @@ def test_the_command_line_takes_files_into_a_store(lived, run, new_tree):
     bad = run("import", "bad.tar.zst", "--store", tree.id)
     assert bad.returncode == 5 and all(f"../{n}" in bad.stderr for n in range(5))
     assert run("import", "none.tar.zst", "--store", tree.id).returncode == 1
+
+
+def test_a_memory_named_like_an_archives_entry_is_exported_as_a_file(run, tree, new_tree):
+    tree.put("/stele-archive.json", '{"format":"stele-archive","version":9}')
+    tree.put("/z.md", "z")
+    done = run("export", tree.id, "named.tar.zst", "--format", "markdown")
+    assert done.returncode == 0 and "2 memories" in done.stdout, done
+    other = new_tree()
+    assert "2 created" in run("import", "named.tar.zst", "--store", other.id).stdout
+    assert other.texts() == tree.texts()
 
 
 def test_every_store_is_exported_and_a_broken_file_is_not_one(run, fresh_server, new_client):

@@ -11,12 +11,14 @@ class Relay:
     """Forwards HTTP over TCP to a server of this machine. `mode` is looked at for each piece of data:
 
     `open` forwards; `silent` lets nothing through and refuses nothing, as a cut network does (what was sent meanwhile is
-    lost, with its connection); a number is answered to each request in the server's place; `lose answers` lets requests
-    through and hangs up on the answers to changes.
+    lost, with its connection); a number is answered to each request in the server's place, with the wish `retry_after`;
+    `lose answers` lets requests through and hangs up on the answers to changes; `spoil answers` puts a 500 in the place of
+    every answer; `hold the feed` keeps answers to who waits for changes until the mode is another.
     """
 
     def __init__(self, port: int) -> None:
         self.upstream, self.mode, self.requests = port, "open", []
+        self.retry_after: int | None = None
         self.changed = threading.Condition()
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.sockets: list[socket.socket] = []
@@ -58,9 +60,7 @@ class Relay:
                 if self._silent():
                     break
                 if isinstance(self.mode, int):
-                    body = b'{"type":"error","error":{"type":"api_error","message":"not now"},"request_id":"req_0"}'
-                    head = f"HTTP/1.1 {self.mode} No\r\ncontent-type: application/json\r\nconnection: close\r\n"
-                    client.sendall(head.encode() + f"content-length: {len(body)}\r\n\r\n".encode() + body)
+                    self._refuse(client, self.mode)
                     break
                 server.sendall(data)
         self._hang_up(client)
@@ -69,11 +69,24 @@ class Relay:
         with contextlib.suppress(OSError):
             while data := server.recv(65536):
                 lost = self.mode == "lose answers" and asked[-1].startswith("POST")
+                if self.mode == "hold the feed" and "/changes?" in asked[-1] and "wait=0" not in asked[-1]:
+                    with self.changed:
+                        self.changed.wait_for(lambda: self.mode != "hold the feed")
                 if self._silent() or lost:
+                    break
+                if self.mode == "spoil answers":
+                    self._refuse(client, 500)
                     break
                 client.sendall(data)
         self._hang_up(client)
         self._hang_up(server)
+
+    def _refuse(self, client: socket.socket, status: int) -> None:
+        body = b'{"type":"error","error":{"type":"api_error","message":"not now"},"request_id":"req_0"}'
+        head = f"HTTP/1.1 {status} No\r\ncontent-type: application/json\r\nconnection: close\r\n"
+        if self.retry_after is not None:
+            head += f"retry-after: {self.retry_after}\r\n"
+        client.sendall(head.encode() + f"content-length: {len(body)}\r\n\r\n".encode() + body)
 
     def _silent(self) -> bool:
         """Whether data met a silent line; waits until the line is no longer silent."""

@@ -19,6 +19,13 @@ def furnished(store, new_mount):
     return new_mount("--store", store.id).target
 
 
+@pytest.fixture
+def relay(server):
+    line = Relay(server.port)
+    yield line
+    line.close()
+
+
 def names(mnt) -> list[str]:
     return sorted(f"/{p.relative_to(mnt)}" for p in mnt.rglob("*") if p.is_file())
 
@@ -106,6 +113,26 @@ def test_a_listing_is_whole_while_others_make_and_delete(store, new_mount):
         thread.join()
 
 
+@pytest.mark.parametrize("where", ["here", "elsewhere"])
+def test_a_listing_through_an_older_descriptor_is_of_now(store, furnished, where):
+    time.sleep(1.2)  # the kernel keeps listings of what has been quiet for a second
+    fd = os.open(furnished, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if where == "here":
+            (furnished / "new.md").write_text("N\n")
+            (furnished / "gone.md").unlink()
+        else:
+            store.put("/new.md", "N\n")
+            store.drop(store.ids_made["/gone.md"])
+            assert until(lambda: (furnished / "new.md").exists() and not (furnished / "gone.md").exists())
+        assert sorted(os.listdir(fd)) == ["a.md", "new.md"]
+        assert sorted(os.listdir(furnished)) == ["a.md", "new.md"]
+        time.sleep(1.2)
+        assert sorted(os.listdir(furnished)) == ["a.md", "new.md"]
+    finally:
+        os.close(fd)
+
+
 def test_empty_directories_are_this_mounts_own(store, furnished, new_mount):
     other = new_mount("--store", store.id).target
     sh('mkdir -p "$MNT/x/y"; test -d "$MNT/x/y"', MNT=furnished).ok()
@@ -128,16 +155,31 @@ def test_renaming_a_store_does_not_move_its_mount(store, wire, furnished):
     assert (furnished / "a.md").read_text() == "aaaa\n"
 
 
-def test_a_warm_walk_asks_the_server_nothing(store, new_mount, server):
+def test_a_warm_walk_asks_the_server_nothing(store, new_mount, relay):
     store.fill({f"/d{k % 5}/{k}.md": f"word {k}\n" for k in range(100)})
-    relay = Relay(server.port)
-    try:
-        mnt = new_mount("--store", store.id, url=relay.url).target
-        walk = 'find "$MNT" -type f -size +0 | wc -l; grep -rl word "$MNT" | wc -l'
-        assert sh(walk, MNT=mnt).ok() == "100\n100\n"
-        before = [line for line in relay.requests if "/changes" not in line]
-        assert len(before) <= 12, "texts come in batches"
-        assert sh(walk, MNT=mnt).ok() == "100\n100\n"
-        assert [line for line in relay.requests if "/changes" not in line] == before
-    finally:
-        relay.close()
+    mnt = new_mount("--store", store.id, url=relay.url).target
+    walk = 'find "$MNT" -type f -size +0 | wc -l; grep -rl word "$MNT" | wc -l'
+    assert sh(walk, MNT=mnt).ok() == "100\n100\n"
+    before = [line for line in relay.requests if "/changes" not in line]
+    assert len(before) <= 12, "texts come in batches"
+    assert sh(walk, MNT=mnt).ok() == "100\n100\n"
+    assert [line for line in relay.requests if "/changes" not in line] == before
+
+
+@pytest.mark.parametrize("old", ["/d/a.md", "/d"])
+@pytest.mark.parametrize("read", [False, True], ids=["unread", "read"])
+def test_what_is_moved_is_what_the_store_has(store, new_mount, relay, old, read):
+    """Also where a change by somebody else has not been heard of when its memory is moved, alone or with its folder."""
+    memory = store.put("/d/a.md", "old\n")
+    mnt = new_mount("--store", store.id, url=relay.url).target
+    if read:
+        assert (mnt / "d/a.md").read_text() == "old\n"
+    relay.set("hold the feed")
+    store.edit(memory, content="theirs, and longer\n")
+    new = "/e/a.md" if old == "/d" else "/d/b.md"
+    (mnt / old[1:]).rename(mnt / ("e" if old == "/d" else "d/b.md"))
+    assert (mnt / new[1:]).read_text() == "theirs, and longer\n"
+    sh('echo mine >> "$FILE"', FILE=mnt / new[1:]).ok()
+    relay.set("open")
+    assert store.texts() == {new: "theirs, and longer\nmine\n"}
+    assert store.operations(memory) == ["created", "modified", "modified", "modified"]

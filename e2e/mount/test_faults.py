@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
@@ -92,6 +93,57 @@ def test_a_write_whose_answer_was_lost_is_done_once(their, relay, own, new_mount
     assert writer.wait(60) == 0
     assert their.texts()["/new.md"] == "mine\n"
     assert len([v for v in their.versions() if v["path"] == "/new.md"]) == 1
+
+
+@pytest.mark.parametrize("heard", [True, False], ids=["heard of", "not heard of"])
+@pytest.mark.parametrize("handles", [1, 2])
+def test_an_append_whose_answer_was_lost_is_there_once(their, relay, own, new_mount, handles, heard):
+    """Also where more is written before the mount hears that it had arrived."""
+    mnt = new_mount("--store", their.id, of=own, url=relay.url).target
+    fds = [os.open(mnt / "a.md", os.O_WRONLY | os.O_APPEND) for _ in range(handles)]
+    for fd in fds:
+        os.write(fd, b"first\n")
+    relay.set("spoil answers")
+    with pytest.raises(OSError):
+        os.fsync(fds[0])
+    relay.set("open")
+    assert their.texts()["/a.md"] == "x\n" + "first\n" * handles, "it had arrived"
+    if heard:
+        their.put("/later.md", "l\n")
+        assert until(lambda: (mnt / "later.md").exists())
+    os.write(fds[-1], b"last\n")
+
+    def saved() -> bool:
+        with contextlib.suppress(OSError):
+            os.fsync(fds[-1])
+            return True
+        return False
+
+    assert until(saved, every=0.5)
+    for fd in fds:
+        os.close(fd)
+    assert their.texts()["/a.md"] == "x\n" + "first\n" * handles + "last\n"
+    assert len([v for v in their.versions() if v["path"] == "/a.md"]) == 3
+
+
+def test_a_read_that_fails_is_tried_once(their, relay, own, new_mount):
+    """The kernel asks twice for what one `read` wants; the server is not waited for twice."""
+    mnt = new_mount("--store", their.id, of=own, url=relay.url).target
+    relay.retry_after = 60
+    relay.set(503)
+    with open(mnt / "a.md", "rb", buffering=0) as file:
+        with pytest.raises(OSError) as error:
+            file.read(100)
+        assert error.value.errno == errno.ETIMEDOUT
+        assert len([line for line in relay.requests if "/contents" in line]) == 1
+        relay.set("open")
+
+        def again() -> bytes:
+            with contextlib.suppress(OSError):
+                return os.pread(file.fileno(), 100, 0)
+            return b""
+
+        assert until(again, every=0.2) == b"x\n"
 
 
 def test_a_revoked_key_ends_access_but_not_the_machine(own, their, new_mount):

@@ -418,6 +418,49 @@ def test_a_watcher_outlasts_a_server_that_is_away(fresh_server, home):
     assert said.count("trying again") == 1 and "answers again" in said, said
 
 
+def test_a_watcher_outlasts_an_empty_server_in_the_place_of_its_own(fresh_server, home, tmp_path):
+    own = fresh_server()
+    store, relay = Store(wire_of(own)), Relay(own.port)
+    store.put("/a.md", "a\n")
+    folder = Folder(home, own, store, url=relay.url)
+    try:
+        with folder.watch() as watcher:
+            assert until(lambda: folder.dir.exists() and folder.files() == {"/a.md": "a\n"})
+            own.stop()
+            kept = own.data_dir.rename(tmp_path / "kept")
+            relay.requests.clear()
+            own.start()
+            ended = watcher.process.poll
+            asked = until(lambda: ended() is not None or sum("/snapshot" in line for line in relay.requests) >= 2)
+            assert asked and ended() is None, watcher.process.stdout.read()
+            own.stop()
+            own.data_dir.rename(tmp_path / "stranger")
+            kept.rename(own.data_dir)
+            own.start()
+            folder.write("b.md", "b\n")
+            assert until(lambda: store.texts() == {"/a.md": "a\n", "/b.md": "b\n"})
+            said = watcher.stop()
+            assert watcher.process.returncode == 0, said
+    finally:
+        relay.close()
+    assert said.count("trying again") == 1 and "answers again" in said, said
+
+
+def test_a_watcher_ends_when_its_own_server_refuses_the_key(fresh_server, home):
+    own = fresh_server()
+    wire = wire_of(own)
+    key = wire("POST", "/stele/v1/api_keys", json={"name": "sync", "role": "developer"}).ok(201)
+    store = Store(wire)
+    store.put("/a.md", "a\n")
+    folder = Folder(home, own, store, key=key["key"])
+    with folder.watch() as watcher:
+        assert until(lambda: folder.dir.exists() and folder.files() == {"/a.md": "a\n"})
+        assert wire("DELETE", f"/stele/v1/api_keys/{key['api_key_id']}").status == 204
+        store.put("/b.md", "b\n")
+        assert watcher.process.wait(60) == 6
+    assert folder.files() == {"/a.md": "a\n"}
+
+
 def test_two_folders_of_one_store_end_alike(store, new_folder):
     one, two = new_folder("one"), new_folder("two")
     with one.watch() as first, two.watch() as second:

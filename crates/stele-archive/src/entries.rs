@@ -10,7 +10,7 @@ use crate::reader::ArchiveError;
 const BLOCK: usize = 512;
 /// Most bytes of a header's extension: names have 1,024.
 const EXTENSION: u64 = 64 * 1024;
-/// Most bytes behind the end.
+/// Most bytes behind the end, all of them zero.
 const PADDING: u64 = 1 << 20;
 /// Room for a name in a header.
 const NAME: usize = 100;
@@ -143,6 +143,25 @@ impl<R: Read> Entries<R> {
         if skipped < rest { Err(ArchiveError::Truncated) } else { Ok(()) }
     }
 
+    /// What follows the end: padding up to a record of tar's, and nothing that could be missed, such as a second tar.
+    /// Reading on checks the frame's own hash.
+    fn end(&mut self) -> Result<(), ArchiveError> {
+        let mut behind = (&mut self.read).take(PADDING + 1);
+        let (mut buffer, mut read) = ([0; 16 * BLOCK], 0);
+        loop {
+            let count = match behind.read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error.into()),
+            };
+            read += count as u64;
+            if read > PADDING || buffer[..count].iter().any(|byte| *byte != 0) {
+                return Err(malformed("it goes on behind its end"));
+            }
+        }
+    }
+
     fn header(&mut self) -> Result<Option<Header>, ArchiveError> {
         let mut block = [0; BLOCK];
         let mut zeroes = 0;
@@ -153,10 +172,7 @@ impl<R: Read> Entries<R> {
             }
             zeroes += 1;
             if zeroes == 2 {
-                // Padding up to a record of tar's; reading on checks the frame's own hash.
-                let padding = io::copy(&mut (&mut self.read).take(PADDING + 1), &mut io::sink())?;
-                let over = padding > PADDING;
-                return if over { Err(malformed("it goes on behind its end")) } else { Ok(None) };
+                return self.end().map(|()| None);
             }
         }
         let header = Header::from_byte_slice(&block).clone();

@@ -7,9 +7,9 @@
 //! The content, byte for byte.
 //! ```
 //!
-//! Front matter is Stele's where it holds nothing but `summary`; any other is the writer's own, and part of the content. So a
-//! file is its content, byte for byte, unless there is a summary, or unless the content itself would be read as front
-//! matter of Stele's: then an empty one stands before it.
+//! Front matter is Stele's where it holds a `summary` and nothing else, in lines that end with LF; any other is the writer's
+//! own, and part of the content. So a file is its content, byte for byte, unless there is a summary, or unless the content
+//! itself would be read as front matter of Stele's: then an empty one stands before it. Anywhere else an empty one is text.
 
 use std::borrow::Cow;
 
@@ -40,25 +40,30 @@ pub fn decode(text: &str) -> Parts<'_> {
     front_matter(text).unwrap_or(Parts { summary: None, content: text })
 }
 
+/// Front matter that holds nothing.
+const EMPTY: &str = "---\n---\n";
+
 /// The parts of a text that begins with front matter of Stele's.
 fn front_matter(text: &str) -> Option<Parts<'_>> {
-    let mut rest = line(text).filter(|(first, _)| *first == "---")?.1;
-    let mut summary = None;
-    loop {
-        let (next, behind) = line(rest)?;
+    let mut rest = text;
+    while let Some(behind) = rest.strip_prefix(EMPTY) {
         rest = behind;
-        match next.strip_prefix("summary:") {
-            _ if next == "---" => return Some(Parts { summary, content: rest }),
-            Some(value) if summary.is_none() => summary = Some(scalar(value)?),
-            _ => return None,
-        }
+    }
+    // However many empty ones stand before it: the first was added, and the others are the content's.
+    let summarized = summarized(rest)?;
+    match text.strip_prefix(EMPTY) {
+        Some(content) => Some(Parts { summary: None, content }),
+        None => Some(summarized),
     }
 }
 
-/// The first line of a text without its end, and what follows; `None` where the line does not end.
-fn line(text: &str) -> Option<(&str, &str)> {
-    let (line, rest) = text.split_once('\n')?;
-    Some((line.strip_suffix('\r').unwrap_or(line), rest))
+/// The parts of a text that begins with a summary.
+fn summarized(text: &str) -> Option<Parts<'_>> {
+    let (value, rest) = text.strip_prefix("---\nsummary:")?.split_once('\n')?;
+    let content = rest.strip_prefix("---\n")?;
+    // A file whose lines end with CR LF could not come back as it was.
+    let summary = (!value.ends_with('\r')).then(|| scalar(value))??;
+    Some(Parts { summary: Some(summary), content })
 }
 
 /// A value on one line, as people write it in YAML: quoted or plain.
@@ -99,6 +104,14 @@ mod tests {
             "--- \n---\n",
             "---\ntitle: x\n---\nbody",
             "---\nsummary: |\n a\n---\n",
+            "---\n---\n",
+            "---\n---\n# Jekyll title\n",
+            "---\n---\n---\n---\nx",
+            "---\n---\n---\ntitle: x\n---\n",
+            "---\r\nsummary: x\r\n---\r\nbody",
+            "---\nsummary: x\r\n---\nbody",
+            "---\nsummary: x\nsummary: y\n---\nbody",
+            "---\nsummary: x\n---",
         ] {
             assert_eq!(encode("", text), text);
             back("", text);
@@ -108,10 +121,10 @@ mod tests {
     #[test]
     fn what_would_be_taken_for_front_matter_comes_back_whole() {
         for text in [
-            "---\n---\n",
-            "---\r\nsummary: x\r\n---\r\nbody",
+            "---\nsummary: x\n---\nbody",
             "---\nsummary: 'it''s'\n---\n",
-            "---\n---\n---\n---\nx",
+            "---\n---\n---\nsummary: x\n---\nbody\r\n",
+            "---\n---\n---\n---\n---\nsummary:\n---\n",
         ] {
             assert_ne!(encode("", text), text);
             back("", text);
@@ -131,10 +144,29 @@ mod tests {
         }
     }
 
+    /// Lines that front matter begins with, whole or not, in any order.
+    const LINES: &str = "(---\r?\n|---\n---\n|summary: \"?x\"?\r?\n|summary:\n|a\n){0,6}";
+
     proptest! {
         #[test]
-        fn every_memory_comes_back(summary in "(\\PC|[\n\r\"'\\\\]){0,20}", start in "(---\r?\n|summary: \"?x\"?\n|a\n){0,5}", rest in "\\PC{0,20}") {
+        fn every_memory_comes_back(summary in "(\\PC|[\n\r\"'\\\\]){0,20}", start in LINES, rest in "\\PC{0,20}") {
             back(&summary, &format!("{start}{rest}"));
+        }
+
+        #[test]
+        fn every_file_without_a_summary_comes_back(start in LINES, rest in "(\\PC|[\n\r]){0,20}") {
+            let file = format!("{start}{rest}");
+            let parts = decode(&file);
+            if parts.summary.is_none() {
+                prop_assert_eq!(encode("", parts.content), file.as_str());
+            }
+        }
+
+        #[test]
+        fn every_file_with_a_summary_as_written_here_comes_back(summary in "\\PC{1,20}", start in LINES, rest in "\\PC{0,20}") {
+            let file = format!("---\nsummary: {}\n---\n{start}{rest}", serde_json::Value::from(summary));
+            let parts = decode(&file);
+            prop_assert_eq!(encode(parts.summary.as_deref().unwrap_or_default(), parts.content), file.as_str());
         }
     }
 }

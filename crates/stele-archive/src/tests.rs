@@ -177,6 +177,17 @@ fn an_archive_of_an_empty_store_reads() {
 }
 
 #[test]
+fn a_sequence_is_one_of_jsons_whole_numbers() {
+    let place = (OrganizationId::from_bytes([3; 16]), Epoch::from_bytes([4; 16]));
+    let described = |sequence| Manifest::of(place, &store(), sequence, &[]).store(store().workspace);
+    assert_eq!(described(1 << 53).expect("a store").counters.sequence, 1 << 53);
+    for sequence in [(1 << 53) + 1, 9_000_000_000_000_000_000, u64::MAX] {
+        let wrong = described(sequence).expect_err("beyond what an archive may claim");
+        assert!(wrong.contains("beyond 2^53") && wrong.contains(&sequence.to_string()), "{wrong}");
+    }
+}
+
+#[test]
 fn a_cut_archive_is_named_so_wherever_it_was_cut() {
     let (bytes, ..) = archive(&[("/a.md", "text"), ("/b", &"long ".repeat(5_000))]);
     for cut in [1, 20, bytes.len() / 2, bytes.len() - 5, bytes.len() - 1] {
@@ -219,6 +230,58 @@ fn lies_are_found() {
     assert_eq!(problems(&items), ["/a.md: its content has another hash or size than the index says"]);
     let newer = changed(&bytes, "\"version\": 1", "\"version\": 2");
     assert!(matches!(read(&newer, &bounds()), Err(ArchiveError::Newer(2))));
+}
+
+#[test]
+fn a_slug_that_is_none_is_refused() {
+    let (_, mut manifest, ..) = archive(&[]);
+    let workspace = WorkspaceId::from_bytes([9; 16]);
+    for slug in ["", "-", "Notes", "a b", &StoreId::from_bytes([8; 16]).to_string()[..]] {
+        slug.clone_into(&mut manifest.store.slug);
+        let taken = manifest.store(workspace);
+        // An id reads as a slug too.
+        let legal = !slug.is_empty() && stele_core::text::slug(slug) == slug;
+        assert_eq!(taken.is_ok(), legal, "{slug:?}");
+    }
+    manifest.store.slug = STORE.to_string();
+    assert!(manifest.store(workspace).is_ok(), "a store whose name has no letters has its id");
+}
+
+#[test]
+fn nothing_stands_behind_the_end() {
+    let tree = tar(&[("a.md", tar::EntryType::Regular, b"x")]);
+    let (whole, ..) = archive(&[("/a.md", "x")]);
+    for bytes in [tree, whole] {
+        let padded = [bytes.clone(), zstd::encode_all(&[0; 9_000][..], 1).expect("zstd")].concat();
+        let count = |bytes: &[u8]| read(bytes, &bounds()).expect("it reads").len();
+        assert_eq!(count(&padded), count(&bytes));
+        let dirty = [padded, zstd::encode_all(&b"\x01"[..], 1).expect("zstd")].concat();
+        for longer in [[&bytes[..], &bytes].concat(), dirty] {
+            let refused = read(&longer, &bounds());
+            assert!(
+                matches!(&refused, Err(ArchiveError::Malformed(what)) if what.contains("behind its end"))
+            );
+        }
+    }
+}
+
+#[test]
+fn a_tree_whose_first_file_could_be_an_archives_reads_as_a_tree() {
+    let (archived, ..) = archive(&[]);
+    let tar = zstd::decode_all(&archived[..]).expect("zstd");
+    let mut unpacked = tar::Archive::new(&tar[..]);
+    let manifest = unpacked.entries().expect("a tar").next().expect("an entry");
+    let mut whole = String::new();
+    manifest.expect("it reads").read_to_string(&mut whole).expect("text");
+    for text in [whole.as_str(), r#"{"format":"stele-archive"}"#, r#"{"format":"stele-archive","version":9}"#]
+    {
+        let mut writer = Writer::tree().expect("memory is enough");
+        let path = MemoryPath::parse(&format!("/{ENTRY}")).expect("legal");
+        writer.file(&path, at(1), text).expect("it is written");
+        let items = read(&writer.end_tree().expect("it ends"), &bounds()).expect("it reads");
+        let [Item::Memory(found)] = &items[..] else { panic!("a memory: {items:?}") };
+        assert_eq!((&found.path, &**found.content.bytes()), (&path, text.as_bytes()));
+    }
 }
 
 fn tar(entries: &[(&str, tar::EntryType, &[u8])]) -> Vec<u8> {

@@ -95,7 +95,11 @@ impl Writer {
     /// # Errors
     /// The compressor's.
     pub fn file(&mut self, path: &MemoryPath, updated_at: Timestamp, text: &str) -> io::Result<()> {
-        entries::append(&mut self.out, &path.as_str()[1..], seconds(updated_at), text.as_bytes())
+        let name = &path.as_str()[1..];
+        // An archive's own entry has that name, and a reader knows an archive by it; this one unpacks to the same file.
+        let dotted = (name == ENTRY).then(|| format!("./{name}"));
+        let name = dotted.as_deref().unwrap_or(name);
+        entries::append(&mut self.out, name, seconds(updated_at), text.as_bytes())
     }
 
     /// The index of a group.

@@ -147,6 +147,7 @@ pub fn failures() -> Vec<StorageError> {
     let all = vec![
         StorageError::Overloaded,
         StorageError::RedactionPending,
+        StorageError::Restoring { store: StoreId::from_bytes([1; 16]), secs: 42 },
         StorageError::Full,
         StorageError::Unavailable(None),
         StorageError::Corrupt("v of memory m".into()),
@@ -156,6 +157,7 @@ pub fn failures() -> Vec<StorageError> {
         match failure {
             StorageError::Overloaded
             | StorageError::RedactionPending
+            | StorageError::Restoring { .. }
             | StorageError::Full
             | StorageError::Unavailable(_)
             | StorageError::Corrupt(_)

@@ -38,6 +38,17 @@ pub enum StorageError {
     /// A redaction is carried out, but a reader kept the log from being emptied; a repeat ends it.
     #[error("the redaction is pending: old readers still hold the log; repeat the request")]
     RedactionPending,
+    /// A store that is to be put back is being put back already, or a process that is gone had begun to: the rest of that
+    /// goes by itself.
+    #[error(
+        "another restore of the memory store {store} is under way or was broken off; it may be tried again in {secs} s"
+    )]
+    Restoring {
+        /// The store.
+        store: StoreId,
+        /// When a repeat may pass at the earliest.
+        secs: u32,
+    },
     /// The disk has no room for more.
     #[error("the disk is nearly full, so writes are refused; reads go on")]
     Full,
@@ -332,7 +343,8 @@ pub trait Storage: Records {
     /// what is not ended is purged as a deleted store is: after [`Self::restore_abandon`], when the process is gone, or
     /// when a minute passes without a further call.
     ///
-    /// Refused where the database has a store of this id, or is still removing one.
+    /// Refused where the database has a store of this id, or is still removing one. Where one of this id is being put back, or
+    /// was by a process that is gone, it fails with [`StorageError::Restoring`].
     fn restore_begin(&self, store: Store) -> Answer<'_, Result<Remains, Error>>;
 
     /// Keeps rows of a store that is put back, in slices between other work. Versions come before the memories that

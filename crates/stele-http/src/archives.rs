@@ -2,6 +2,7 @@
 //!
 //! The Anthropic dialect has the routes of one store; the one that puts a store back is Stele's own.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::ops::Range;
@@ -29,7 +30,7 @@ use stele_core::path::MemoryPath;
 use stele_core::refusal::Refusal;
 use stele_core::restoration::Check;
 use stele_core::service::{Exported, Stele};
-use stele_core::storage::{Error, StorageError};
+use stele_core::storage::{At, Error, StorageError};
 use stele_core::text::{Reason, Summary};
 use tokio::sync::{Semaphore, mpsc};
 
@@ -52,6 +53,10 @@ const PAUSE: Duration = Duration::from_secs(30);
 static TAKEN: Semaphore = Semaphore::const_new(2);
 /// An import of more than a changeset holds goes in slices of so many changes and bytes, so that others get their turn.
 const SLICE: (usize, u64) = (250, 1 << 20);
+/// How often in a row an import is planned while others change the store and no less is left to do.
+const PLANS: usize = 5;
+/// How long the others get before the rest of an import is planned anew.
+const BREATH: Duration = Duration::from_millis(100);
 /// From so many problems on the rest is not looked at.
 const PROBLEMS: usize = 10_000;
 /// Entries of a history that are put back at once, and bytes of texts.
@@ -241,7 +246,8 @@ pub enum TakeError {
     Body(BodyError),
     /// It, or what would come of it, is refused.
     Error(Error),
-    /// Somebody else wrote meanwhile: so many files had been imported before. The same import again goes on there.
+    /// Somebody else wrote meanwhile, or it failed: so many files, maybe none, had been imported before. The same import
+    /// again goes on there.
     Broken(Error, usize),
 }
 
@@ -252,6 +258,11 @@ impl<E: Into<Error>> From<E> for TakeError {
 }
 
 impl TakeError {
+    /// It ends with this error after so many files.
+    fn after(error: Error, done: usize) -> Self {
+        if done == 0 { Self::Error(error) } else { Self::Broken(error, done) }
+    }
+
     fn failed(error: impl Into<BoxError>) -> Self {
         Self::Error(StorageError::Internal(error.into()).into())
     }
@@ -313,7 +324,8 @@ fn from_start<'a>(mut file: &'a File, limits: &Limits) -> Result<Reader<&'a File
 }
 
 /// Imports files that come as an archive or as a tree of Markdown files: all of them are looked through before the first
-/// change. What fits a changeset is one; more goes in slices.
+/// change. What fits a changeset is one; more goes in slices. Where somebody else's write refuses one, such as the same import
+/// whose client is gone, the rest is planned anew. It ends with its client: whoever calls drops it.
 ///
 /// # Errors
 /// See [`TakeError`].
@@ -327,48 +339,119 @@ pub async fn import(
     // Before anything is received: whoever may not write cannot make the server hold what it sends.
     stele.import_begin(caller, store, on_conflict).await?;
     let _place = TAKEN.try_acquire().map_err(|_| StorageError::Overloaded)?;
-    let file = received(body).await?;
-    let plan = stele.import_begin(caller, store, on_conflict).await?;
-    let limits = stele.limits().clone();
-    let look = move || look_through(&file, &limits, plan).map(|plan| (file, plan));
-    let (file, plan) =
-        tokio::task::spawn_blocking(look).await.map_err(TakeError::failed)?.map_err(Refusal::Unfit)?;
-    let fates: Vec<_> = plan.fates().map(|(path, fate)| (path.clone(), fate)).collect();
-    let mut sequence = stele.store_get(caller, store).await?.counters.sequence;
-    if dry_run {
-        return Ok(Imported { fates, sequence });
-    }
-    let (count, bytes) = plan.changes();
-    let slice = if count <= MAX_CHANGES && bytes <= MAX_BYTES { (MAX_CHANGES, MAX_BYTES) } else { SLICE };
-    let (send, mut slices) = mpsc::channel(2);
-    let limits = stele.limits().clone();
-    let reading = tokio::task::spawn_blocking(move || send_slices(&file, &limits, &plan, slice, &send));
-    let mut done = 0;
-    let reason = Reason::parse("imported from files").ok();
-    while let Some(commands) = slices.recv().await {
-        let many = commands.len();
-        let result = match Changeset::new(reason.clone(), commands) {
-            Ok(changeset) => stele.import_slice(caller, store, changeset).await,
-            Err(refusal) => Err(refusal.into()),
-        };
-        match result {
-            Ok(changed) => sequence = changed.sequence,
-            Err(error) if done == 0 => return Err(error.into()),
-            Err(error) => return Err(TakeError::Broken(error, done)),
+    let file = Arc::new(received(body).await?);
+    let (mut done, mut fates) = (BTreeSet::new(), BTreeMap::new());
+    // Why it is planned again, and the sequence that the last plan was of.
+    let mut refused: Option<(Error, u64)> = None;
+    let (mut plans, mut least) = (0, usize::MAX);
+    loop {
+        let begun = stele.import_begin(caller, store, on_conflict).await;
+        let At { sequence: planned_at, value: plan } =
+            begun.map_err(|error| TakeError::after(error, done.len()))?;
+        if let Some((error, _)) = refused.take_if(|(_, last)| *last == planned_at) {
+            // Nothing is different from the last plan: it would be refused again.
+            return Err(TakeError::Broken(error, done.len()));
         }
-        done += many;
+        let (source, limits) = (file.clone(), stele.limits().clone());
+        let look = move || (look_through(&source, &limits, plan, &done), done);
+        let looked;
+        (looked, done) = tokio::task::spawn_blocking(look).await.map_err(TakeError::failed)?;
+        let plan = match (looked, refused.take()) {
+            (Ok(plan), _) => plan,
+            // What others wrote does not go with the rest of the files.
+            (Err(_), Some((error, _))) if !done.is_empty() => {
+                return Err(TakeError::Broken(error, done.len()));
+            }
+            (Err(unfit), _) => return Err(Refusal::Unfit(unfit).into()),
+        };
+        let open = plan.fates().filter(|(_, fate)| matches!(fate, Fate::Create | Fate::Overwrite)).count();
+        // Where less is left, whoever did it, this comes to an end.
+        plans = if open < least { 1 } else { plans + 1 };
+        least = least.min(open);
+        fates.extend(plan.fates().map(|(path, fate)| (path.clone(), fate)));
+        let mut sequence = planned_at;
+        if dry_run {
+            return Ok(Imported { fates: fates.into_iter().collect(), sequence });
+        }
+        let (count, bytes) = plan.changes();
+        let most = if count <= MAX_CHANGES && bytes <= MAX_BYTES { (MAX_CHANGES, MAX_BYTES) } else { SLICE };
+        let (send, mut slices) = mpsc::channel(2);
+        let (source, limits) = (file.clone(), stele.limits().clone());
+        let reading = tokio::task::spawn_blocking(move || send_slices(&source, &limits, &plan, most, &send));
+        let reason = Reason::parse("imported from files").ok();
+        let mut failed = None;
+        while let Some(Slice { paths, commands }) = slices.recv().await {
+            let result = match Changeset::new(reason.clone(), commands) {
+                Ok(changeset) => stele.import_slice(caller, store, changeset).await,
+                Err(refusal) => Err(refusal.into()),
+            };
+            match result {
+                Ok(changed) => sequence = changed.sequence,
+                Err(error) => {
+                    failed = Some(error);
+                    break;
+                }
+            }
+            done.extend(paths);
+        }
+        // The reading ends where nobody takes what it reads; only then can the file be read once more.
+        drop(slices);
+        let read = reading.await.map_err(TakeError::failed)?;
+        let Some(error) = failed else {
+            read.map_err(TakeError::failed)?;
+            return Ok(Imported { fates: fates.into_iter().collect(), sequence });
+        };
+        if !outdated(&error) {
+            return Err(TakeError::after(error, done.len()));
+        }
+        if plans == PLANS {
+            return Err(TakeError::Broken(error, done.len()));
+        }
+        refused = Some((error, planned_at));
+        tokio::time::sleep(BREATH).await;
     }
-    reading.await.map_err(TakeError::failed)?.map_err(TakeError::failed)?;
-    Ok(Imported { fates, sequence })
 }
 
-fn look_through(file: &File, limits: &Limits, mut plan: Plan) -> Result<Plan, Unfit> {
+/// Whether it is refused because the store is not any more as it was when the import was planned.
+fn outdated(error: &Error) -> bool {
+    let Error::Refused { refusal, .. } = error else { return false };
+    let refusal = match refusal {
+        Refusal::InChangeset { refusal, .. } => refusal.as_ref(),
+        other => other,
+    };
+    matches!(
+        refusal,
+        Refusal::PathOccupied { .. }
+            | Refusal::ContentChanged { .. }
+            | Refusal::PathNotFound
+            | Refusal::MemoryNotFound(_)
+    )
+}
+
+/// Changes that are made at once, with the paths of their files.
+#[derive(Default)]
+struct Slice {
+    paths: Vec<MemoryPath>,
+    commands: Vec<Command>,
+}
+
+/// Judges all files but those that are done.
+fn look_through(
+    file: &File,
+    limits: &Limits,
+    mut plan: Plan,
+    done: &BTreeSet<MemoryPath>,
+) -> Result<Plan, Unfit> {
     let whole = |error: ArchiveError| Unfit::one("the archive", error);
     let mut reader = from_start(file, limits).map_err(whole)?;
     loop {
         match reader.next() {
             Ok(None) => break,
-            Ok(Some(Item::Memory(found))) => plan.judge(&to_import(*found)),
+            Ok(Some(Item::Memory(found))) => {
+                if !done.contains(&found.path) {
+                    plan.judge(&to_import(*found));
+                }
+            }
             Ok(Some(Item::Bad(problem))) => plan.problem(problem.path, problem.what),
             // Only live memories are imported; that the rest is whole was looked at all the same.
             Ok(Some(Item::Manifest(_) | Item::Past(_) | Item::End(_))) => {}
@@ -394,24 +477,26 @@ fn send_slices(
     limits: &Limits,
     plan: &Plan,
     (most, most_bytes): (usize, u64),
-    send: &mpsc::Sender<Vec<Command>>,
+    send: &mpsc::Sender<Slice>,
 ) -> Result<(), ArchiveError> {
     let mut reader = from_start(file, limits)?;
-    let (mut slice, mut bytes) = (Vec::new(), 0);
+    let (mut slice, mut bytes) = (Slice::default(), 0);
     while let Some(item) = reader.next()? {
         let Item::Memory(found) = item else { continue };
-        let size = found.content.size_bytes();
+        let (size, path) = (found.content.size_bytes(), found.path.clone());
         let Some(command) = plan.command(to_import(*found)) else { continue };
-        if slice.len() >= most || (bytes + size > most_bytes && !slice.is_empty()) {
+        let count = slice.commands.len();
+        if count >= most || (bytes + size > most_bytes && count > 0) {
             bytes = 0;
             if send.blocking_send(std::mem::take(&mut slice)).is_err() {
                 return Ok(());
             }
         }
         bytes += size;
-        slice.push(command);
+        slice.paths.push(path);
+        slice.commands.push(command);
     }
-    if !slice.is_empty() {
+    if !slice.commands.is_empty() {
         // Who does not take it any more has said why.
         let _ = send.blocking_send(slice);
     }
@@ -585,4 +670,48 @@ fn send_past(file: &File, limits: &Limits, send: &mpsc::Sender<Vec<Past>>) -> Re
         let _ = send.blocking_send(page);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use stele_core::id::MemoryId;
+
+    use super::*;
+
+    #[test]
+    fn only_what_others_wrote_is_planned_anew() {
+        let path = || MemoryPath::parse("/a").expect("legal");
+        let by = MemoryId::from_bytes([1; 16]);
+        let occupied = || Refusal::PathOccupied { wanted: path(), by, at: path() };
+        for refusal in [occupied(), occupied().at(3), Refusal::PathNotFound.at(0)] {
+            assert!(outdated(&refusal.into()));
+        }
+        let full = Refusal::MemoryLimit { limit: 1 }.at(0);
+        for error in [full.into(), Refusal::shape("changes", "none").into(), StorageError::Full.into()] {
+            assert!(!outdated(&error), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_done_is_neither_judged_nor_sent_again() {
+        let mut writer = Writer::tree().expect("memory is enough");
+        let paths = ["/a", "/b", "/c"].map(|path| MemoryPath::parse(path).expect("legal"));
+        let at = stele_core::time::Timestamp::from_micros(1);
+        paths.iter().for_each(|path| writer.file(path, at, path.as_str()).expect("it is written"));
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(&writer.end_tree().expect("it ends")).expect("it is written");
+        let (limits, done) = (Limits::default(), BTreeSet::from([paths[1].clone()]));
+        // Room for two: the third was counted when it was made.
+        let plan = Plan::new(Vec::new(), OnConflict::Refuse, 2);
+        let plan = look_through(&file, &limits, plan, &done).expect("it may begin");
+        let (send, mut slices) = mpsc::channel(2);
+        send_slices(&file, &limits, &plan, (1, 100), &send).expect("it reads");
+        drop(send);
+        let mut sent = Vec::new();
+        while let Some(slice) = slices.blocking_recv() {
+            assert_eq!(slice.commands.len(), 1);
+            sent.extend(slice.paths);
+        }
+        assert_eq!(sent, [paths[0].clone(), paths[2].clone()]);
+    }
 }

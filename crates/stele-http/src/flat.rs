@@ -192,6 +192,7 @@ impl From<StorageError> for FlatError {
             StorageError::Overloaded | StorageError::RedactionPending | StorageError::Unavailable(_) => {
                 unavailable(1)
             }
+            StorageError::Restoring { secs, .. } => unavailable(u64::from(*secs)),
             StorageError::Full => unavailable(30).with("reason", "storage_full"),
             StorageError::Corrupt(_) | StorageError::Internal(_) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "the storage failed");

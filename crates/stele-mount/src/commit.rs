@@ -135,7 +135,9 @@ impl Shared {
             let hash = Sha256::of(text.as_bytes());
             state.sent = Some(Sent { memory, hash, arrived: false });
             if let Some(file) = state.tree.file_mut(ino) {
-                file.sent = Some((hash, text.len()));
+                // Those before it may have arrived as well, and this one be refused for that.
+                file.sent.retain(|(before, _)| *before != hash);
+                file.sent.push((hash, text.len()));
             }
         }
         let applied = self.change(reason, &[edit], until)?;
@@ -157,7 +159,7 @@ impl Shared {
         Counters::one(&self.count.commits);
         let mut whole = false;
         if let Some(file) = state.tree.file_mut(ino) {
-            file.sent = None;
+            file.sent.clear();
             let foreign = file.foreign;
             match file.draft.take() {
                 Some(mut draft) if draft.edition != edition => {

@@ -95,8 +95,8 @@ pub(crate) struct File {
     pub(crate) gone: Option<Gone>,
     /// How many handles are open.
     pub(crate) opens: u32,
-    /// The text that was sent last and of which nobody knows whether it arrived: its hash and its length.
-    pub(crate) sent: Option<(Sha256, usize)>,
+    /// The texts that were sent since the last commit and of which nobody knows whether they arrived: hash and length.
+    pub(crate) sent: Vec<(Sha256, usize)>,
     /// How many changes were made elsewhere.
     pub(crate) foreign: u64,
     /// When it was last written here, or closed: for scratch files and drafts.
@@ -124,7 +124,7 @@ impl File {
             parked: None,
             gone: None,
             opens: 0,
-            sent: None,
+            sent: Vec::new(),
             foreign: 0,
             touched: now(),
         }
@@ -145,9 +145,10 @@ impl File {
         }
     }
 
-    /// The text that was sent has become the version `head` after all: only what was written since is to be sent yet.
+    /// A text that was sent has become the version `head` after all: only what was written since is to be sent yet.
     fn arrived(&mut self, head: Head) {
-        if let (Some((hash, length)), Some(draft)) = (self.sent.take(), &mut self.draft)
+        let sent = std::mem::take(&mut self.sent).into_iter().find(|(hash, _)| *hash == head.hash);
+        if let (Some((hash, length)), Some(draft)) = (sent, &mut self.draft)
             && draft.bytes.get(..length).is_some_and(|sent| Sha256::of(sent) == hash)
         {
             draft.base = Some(hash);
@@ -503,7 +504,7 @@ impl Tree {
                 }
             }
             Some((_, hash)) if hash == head.hash => file.head = Some(head),
-            _ if file.sent.is_some_and(|(hash, _)| hash == head.hash) => file.arrived(head),
+            _ if file.sent.iter().any(|(hash, _)| *hash == head.hash) => file.arrived(head),
             _ => {
                 file.head = Some(head);
                 file.foreign += 1;

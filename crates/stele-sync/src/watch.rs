@@ -22,6 +22,8 @@ const WAIT_SECS: u64 = 25;
 const PAUSE: Duration = Duration::from_secs(1);
 /// Longest one, and before a server that does not answer is asked again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// Longest time to ask who it is that refuses.
+const ASK: Duration = Duration::from_secs(10);
 /// A look may take this part of the time.
 const SHARE: u32 = 40;
 /// How long a first change waits for those that come with it.
@@ -91,7 +93,7 @@ fn watch_until_stopped(
                 }
                 (began.elapsed() * SHARE).clamp(PAUSE, LONGEST_PAUSE)
             }
-            Err(error) if error.passes() => {
+            Err(error) if error.passes() || is_a_strangers(&error, sync) => {
                 if away == 0 {
                     tell(Event::Away(&error));
                 }
@@ -122,6 +124,23 @@ fn watch_until_stopped(
         }
     }
     Ok(())
+}
+
+/// Whether an error was said by another server in the place of the one that is followed: only the database that was
+/// seen before can say that a key is none, or that the store is not there.
+fn is_a_strangers(error: &SyncError, sync: &Sync) -> bool {
+    let denied = matches!(
+        error,
+        SyncError::StoreGone { .. } | SyncError::Client(ClientError::Refused { status: 401 | 404, .. })
+    );
+    let Some((_, epoch)) = sync.stands().filter(|_| denied) else { return false };
+    match sync.client.snapshot(&sync.options.store_uuid, ASK) {
+        Ok(_) => true,
+        Err(failure) => {
+            let said_again = matches!(failure.error.status(), Some(401 | 404));
+            !said_again || failure.epoch.as_deref() != Some(epoch.as_str())
+        }
+    }
 }
 
 /// What was told of paths that stay different.

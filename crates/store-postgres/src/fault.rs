@@ -1,5 +1,6 @@
 //! What goes wrong below the port, and what a caller is told of it.
 
+use stele_core::id::StoreId;
 use stele_core::refusal::Refusal;
 use stele_core::storage::{Error, StorageError};
 use tokio_postgres::error::SqlState;
@@ -17,6 +18,8 @@ pub(crate) enum Fault {
     Closed,
     /// The record named is damaged.
     Damaged(String),
+    /// The store is being put back already, or was by a process that is gone; for so many seconds from now at least.
+    Restoring(StoreId, u32),
 }
 
 impl From<tokio_postgres::Error> for Fault {
@@ -44,7 +47,7 @@ impl Fault {
                 None => true,
             },
             Self::Silent => true,
-            Self::Busy | Self::Closed | Self::Damaged(_) => false,
+            Self::Busy | Self::Closed | Self::Damaged(_) | Self::Restoring(..) => false,
         }
     }
 
@@ -61,6 +64,7 @@ impl Fault {
             Self::Busy => StorageError::Overloaded,
             Self::Closed | Self::Silent => StorageError::Unavailable(None),
             Self::Damaged(what) => StorageError::Corrupt(what.clone()),
+            Self::Restoring(store, secs) => StorageError::Restoring { store: *store, secs: *secs },
             Self::Postgres(error) => kind(error, || error.to_string().into()),
         }
     }

@@ -281,8 +281,27 @@ pub(crate) fn stretch_length(query: &VersionQuery) -> i64 {
     if query.filter.memory.is_some() { i64::MAX } else { STRETCH }
 }
 
+/// The versions of a stretch that the filter lets through, and below which sequence to go on. Where there are none, that is
+/// right above the next version: a gap of any size costs one look.
+pub(crate) async fn versions_on(
+    connected: &Connected,
+    workspace: WorkspaceId,
+    store: StoreId,
+    query: &VersionQuery,
+    stretch: Stretch,
+) -> Result<(Vec<VersionText>, i64), Fault> {
+    let found = versions(connected, workspace, store, query, stretch).await?;
+    if !found.is_empty() || stretch.from <= 0 {
+        return Ok((found, stretch.from));
+    }
+    let statement = &connected.statements.newest_version_below;
+    let next = connected.client.query_opt(statement, &[&Col(workspace), &Col(store), &stretch.from]).await?;
+    let next: Option<i64> = next.map(|row| row.try_get(0)).transpose()?;
+    Ok((found, next.map_or(0, |next| next.saturating_add(1))))
+}
+
 /// The versions of a stretch that the filter lets through.
-pub(crate) async fn versions(
+async fn versions(
     connected: &Connected,
     workspace: WorkspaceId,
     store: StoreId,

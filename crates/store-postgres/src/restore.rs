@@ -48,6 +48,9 @@ const REDACTIONS: &str = "SELECT workspace, store, version, written_at, redacted
      FROM redactions WHERE workspace = $1 AND store = $2";
 const LOCK: &str =
     "SELECT 1 FROM stores WHERE workspace = $1 AND id = $2 AND deleted_at IS NOT NULL FOR UPDATE";
+/// Whole seconds until the lease ends; one that has ended is about to be purged.
+const LEFT: &str =
+    "SELECT ceil(extract(epoch FROM until - clock_timestamp()))::bigint FROM leases WHERE job = $1";
 /// Only one that has not ended: else a purge may be under way.
 const RENEW: &str = "UPDATE leases SET until = clock_timestamp() + $3::bigint * interval '1 millisecond' \
      WHERE job = $1 AND holder = $2 AND until > clock_timestamp()";
@@ -145,7 +148,7 @@ impl Shared {
         self.room(connected, store).await?;
         let (workspace, id) = (Col(store.workspace), Col(store.id));
         if client.query_opt("SELECT 1 FROM stores WHERE id = $1", &[&id]).await?.is_some() {
-            return Err(Refusal::StoreExists(store.id).into());
+            return Err(in_the_way(connected, store.id).await?);
         }
         // Which slug it gets is settled at its end; that of a tombstone counts no more.
         let slug = free_slug(connected, store.workspace, &store.slug).await?;
@@ -155,7 +158,7 @@ impl Shared {
         let lease = [job(store.id)];
         let parameters: [&(dyn ToSql + Sync); 3] = [&lease[0], &Col(AnyId(self.holder)), &lease_millis()];
         if client.execute(&statements.take_lease, &parameters).await? != 1 {
-            return Err(Refusal::StoreExists(store.id).into());
+            return Err(in_the_way(connected, store.id).await?);
         }
         let mark = "SELECT max(sequence) FROM marks WHERE workspace = $1 AND store = $2 AND kind = 3";
         let deleted_at: Option<i64> = client.query_one(mark, &[&workspace, &id]).await?.try_get(0)?;
@@ -310,6 +313,15 @@ impl Shared {
         tx.connected().client.execute(statement, &parameters).await?;
         tx.commit().await
     }
+}
+
+/// Why a store cannot be put back over what there is of it: that is a store, or the beginning of one under the lease of a
+/// process, which may be gone by now.
+async fn in_the_way(connected: &Connected, store: StoreId) -> Result<Stop, Fault> {
+    let left = connected.client.query_opt(LEFT, &[&job(store)]).await?;
+    let Some(left) = left else { return Ok(Refusal::StoreExists(store).into()) };
+    let secs = u32::try_from(left.try_get::<_, i64>(0)?.max(1)).unwrap_or(u32::MAX);
+    Ok(Fault::Restoring(store, secs).into())
 }
 
 /// What is taken already is in the way: nothing but an archive that was made up has such.

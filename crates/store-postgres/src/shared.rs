@@ -145,8 +145,10 @@ impl Shared {
         let Some(newest) = newest else { return Ok(None) };
         let page =
             |items| Ok(Some(At { sequence: newest.unsigned_abs(), value: Page::cut(items, query.limit) }));
-        let mut before =
-            query.before.map_or(i64::MAX, |b| i64::try_from(b).unwrap_or(i64::MAX)).min(newest + 1);
+        let mut before = query
+            .before
+            .map_or(i64::MAX, |b| i64::try_from(b).unwrap_or(i64::MAX))
+            .min(newest.saturating_add(1));
         let mut authors = query.filter.authors.iter();
         let first = authors.next();
         if authors.any(|other| Some(other) != first) {
@@ -158,9 +160,10 @@ impl Shared {
             let stretch = Stretch { before, from, limit: query.limit + 1 - items.len() };
             let read = self
                 .lists
-                .read(|c| async move { reads::versions(&c, workspace, store, query, stretch).await });
-            items.extend(read.await?);
-            before = from;
+                .read(|c| async move { reads::versions_on(&c, workspace, store, query, stretch).await });
+            let (found, next) = read.await?;
+            items.extend(found);
+            before = next;
         }
         page(items)
     }

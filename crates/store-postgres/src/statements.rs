@@ -314,6 +314,10 @@ statements! {
          AND v.created_at BETWEEN $8 AND $9 AND v.memory_id = $12 ORDER BY v.sequence DESC LIMIT $10"
     ),
 
+    newest_version_below:
+        "SELECT v.sequence FROM versions v WHERE v.workspace = $1 AND v.store = $2 AND v.sequence < $3 \
+         ORDER BY v.sequence DESC LIMIT 1",
+
     // What followers read. The first column says whether the store is deleted.
     followed_store: concat!(
         "SELECT s.deleted_at IS NOT NULL, ", store_columns!(), " FROM stores s WHERE s.workspace = $1 AND s.id = $2"

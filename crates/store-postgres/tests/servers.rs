@@ -9,7 +9,7 @@ use stele_core::command::Command;
 use stele_core::id::OrganizationId;
 use stele_core::records::Records;
 use stele_core::refusal::Refusal;
-use stele_core::storage::{Error, MemoryRef, Storage};
+use stele_core::storage::{Error, MemoryRef, Storage, StorageError};
 use store_postgres::PostgresStorage;
 use throwaway_postgres::{Cluster, Database};
 
@@ -137,6 +137,26 @@ async fn two_servers_purge_each_deleted_store_once() {
         async move { server.purge().await.expect("a purge").stores }
     });
     assert_eq!(at_once(jobs).await.into_iter().sum::<u64>(), 8);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_process_that_is_gone_was_putting_back_may_be_put_back_a_little_later() {
+    let (_database, servers) = two_servers().await;
+    let workspace = install(&servers[0]).await.first_workspace;
+    let store = new_store(&servers[0], workspace, "Notes").await;
+    change(&servers[0], &store, Command::DeleteStore).await.expect("it is deleted");
+    servers[0].purge().await.expect("a purge");
+    servers[0].restore_begin(store.clone()).await.expect("it is not there");
+    // The first one says nothing more: to the other one it may as well be gone.
+    assert_eq!(servers[1].purge().await.expect("a purge").stores, 0);
+    let refused = servers[1].restore_begin(store.clone()).await.expect_err("it has the other one's lease");
+    match refused {
+        Error::Failed(StorageError::Restoring { store: named, secs: 1..=60 }) => assert_eq!(named, store.id),
+        other => panic!("{other:?}"),
+    }
+    servers[0].restore_abandon((workspace, store.id)).await.expect("its lease ends");
+    assert_eq!(servers[1].purge().await.expect("a purge").stores, 1);
+    servers[1].restore_begin(store).await.expect("nothing of it is left");
 }
 
 /// Waits for the next announcement; however long a busy machine takes, it comes.

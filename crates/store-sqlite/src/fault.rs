@@ -1,6 +1,7 @@
 //! What goes wrong below the port, and what a caller is told of it.
 
 use rusqlite::ErrorCode;
+use stele_core::id::StoreId;
 use stele_core::records::CommitError;
 use stele_core::refusal::Refusal;
 use stele_core::storage::{Error, StorageError};
@@ -38,6 +39,9 @@ impl From<Fault> for StorageError {
     }
 }
 
+/// After how many seconds one may look whether a store is still being put back: it takes as long as it takes.
+const RESTORING_SECS: u32 = 10;
+
 /// Why a write did not happen: it touches only itself.
 #[derive(Debug)]
 pub(crate) enum Stop {
@@ -47,6 +51,8 @@ pub(crate) enum Stop {
     Conflict(usize),
     /// The disk has no room for it.
     Full,
+    /// This process is putting the store back already.
+    Restoring(StoreId),
     /// A failure.
     Fault(Fault),
 }
@@ -56,7 +62,11 @@ impl Stop {
     pub(crate) fn sqlite(&self) -> Option<&rusqlite::Error> {
         match self {
             Self::Fault(Fault::Sqlite(error)) => Some(error),
-            Self::Fault(Fault::Damaged(_)) | Self::Refused(..) | Self::Conflict(_) | Self::Full => None,
+            Self::Fault(Fault::Damaged(_))
+            | Self::Refused(..)
+            | Self::Conflict(_)
+            | Self::Full
+            | Self::Restoring(_) => None,
         }
     }
 }
@@ -85,6 +95,7 @@ impl From<Stop> for Error {
             Stop::Refused(refusal, sequence) => Self::refused(refusal, sequence),
             Stop::Conflict(at) => Self::Failed(StorageError::Internal(Box::new(CommitError::Conflict(at)))),
             Stop::Full => Self::Failed(StorageError::Full),
+            Stop::Restoring(store) => Self::Failed(StorageError::Restoring { store, secs: RESTORING_SECS }),
             Stop::Fault(fault) => Self::Failed(fault.into()),
         }
     }

@@ -296,8 +296,27 @@ pub(crate) struct Stretch {
     pub(crate) full: bool,
 }
 
+/// The versions of a stretch that the filter lets through, and below which sequence to go on. Where there are none, that is
+/// right above the next version: a gap of any size costs one look.
+pub(crate) fn versions_on(
+    connection: &Connection,
+    number: i64,
+    store: StoreId,
+    filter: &VersionFilter,
+    stretch: Stretch,
+) -> Result<(Vec<VersionText>, i64), Fault> {
+    let found = versions(connection, number, store, filter, stretch)?;
+    if !found.is_empty() || stretch.from <= 0 {
+        return Ok((found, stretch.from));
+    }
+    let next: Option<i64> = connection
+        .prepare_cached("SELECT max(sequence) FROM versions WHERE store = ? AND sequence < ?")?
+        .query_row([number, stretch.from], |row| row.get(0))?;
+    Ok((found, next.map_or(0, |next| next.saturating_add(1))))
+}
+
 /// The versions of a stretch that the filter lets through.
-pub(crate) fn versions(
+fn versions(
     connection: &Connection,
     number: i64,
     store: StoreId,

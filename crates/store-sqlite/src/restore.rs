@@ -71,9 +71,16 @@ fn stores_of(connection: &Connection, workspace: WorkspaceId) -> Sql<u64> {
 /// Makes the row of a store that is put back, as a tombstone without counters.
 pub(crate) fn begin(connection: &Connection, store: &Store, limits: &Limits) -> Result<Remains, Stop> {
     room_for_store(stores_of(connection, store.workspace)?, store.origin, limits)?;
-    let there = connection.prepare_cached("SELECT 1 FROM stores WHERE id = ?")?.exists([Col(store.id)])?;
-    if there {
-        return Err(Refusal::StoreExists(store.id).into());
+    let restoring: Option<bool> = connection
+        .prepare_cached(
+            "SELECT r.store IS NOT NULL FROM stores s LEFT JOIN temp.restoring r ON r.store = s.store WHERE s.id = ?",
+        )?
+        .query_row([Col(store.id)], |row| row.get(0))
+        .optional()?;
+    match restoring {
+        Some(true) => return Err(Stop::Restoring(store.id)),
+        Some(false) => return Err(Refusal::StoreExists(store.id).into()),
+        None => {}
     }
     // Which slug it gets is settled at its end; that of a tombstone counts no more.
     let slug = free_slug(connection, store.workspace, &store.slug)?;

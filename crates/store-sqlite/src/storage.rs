@@ -230,10 +230,12 @@ impl SqliteStorage {
     ) -> Result<InStore<Page<VersionText>>, StorageError> {
         let newest = self.readers.read(move |c| Ok(reads::store_number(c, workspace, store)?)).await?;
         let Some((number, sequence)) = newest else { return Ok(None) };
-        let newest = i64::try_from(sequence).unwrap_or(i64::MAX - 1);
+        let newest = i64::try_from(sequence).unwrap_or(i64::MAX);
         let page = |items| Ok(Some(At { sequence, value: Page::cut(items, query.limit) }));
-        let mut before =
-            query.before.map_or(i64::MAX, |b| i64::try_from(b).unwrap_or(i64::MAX)).min(newest + 1);
+        let mut before = query
+            .before
+            .map_or(i64::MAX, |b| i64::try_from(b).unwrap_or(i64::MAX))
+            .min(newest.saturating_add(1));
         let mut authors = query.filter.authors.iter();
         let first = authors.next();
         if authors.any(|other| Some(other) != first) {
@@ -246,8 +248,10 @@ impl SqliteStorage {
             let from = before.saturating_sub(stretch).max(0);
             let limit = query.limit + 1 - items.len();
             let (filter, part) = (query.filter.clone(), Stretch { before, from, limit, full: query.full });
-            items.extend(self.readers.read(move |c| reads::versions(c, number, store, &filter, part)).await?);
-            before = from;
+            let (found, next) =
+                self.readers.read(move |c| reads::versions_on(c, number, store, &filter, part)).await?;
+            items.extend(found);
+            before = next;
         }
         page(items)
     }

@@ -3,9 +3,10 @@
 use stele_core::command::{Command, RedactedPath};
 use stele_core::feed::{History, Past};
 use stele_core::limits::Limits;
-use stele_core::model::{Actor, Memory, Store};
+use stele_core::list::VersionFilter;
+use stele_core::model::{Actor, Memory, Operation, Store};
 use stele_core::refusal::Refusal;
-use stele_core::storage::{At, Rows};
+use stele_core::storage::{At, Error, Rows, StorageError};
 
 use crate::StoreFactory;
 use crate::world::*;
@@ -140,7 +141,12 @@ pub(crate) async fn what_is_given_up_is_purged(factory: &dyn StoreFactory) {
     let all = whole(&lived(&world).await, 100, u64::MAX).await;
     let there = World::open(factory).await;
     put(&there, &all).await.expect("it is not there yet");
-    assert_eq!(put(&there, &all).await, Err(Refusal::StoreExists(all.store.id)), "it is being put back");
+    let again = Store { workspace: there.workspace, ..all.store.clone() };
+    let refused = there.storage.restore_begin(again).await.expect_err("it is being put back");
+    assert!(
+        matches!(refused, Error::Failed(StorageError::Restoring { store, secs: 1..=60 }) if store == all.store.id),
+        "{refused:?}"
+    );
     let place = (there.workspace, all.store.id);
     sound(there.storage.restore_abandon(place).await);
     let late = there.storage.restore_rows(place, Rows::Memories(Vec::new())).await;
@@ -192,6 +198,52 @@ pub(crate) async fn a_slug_that_is_taken_gives_way(factory: &dyn StoreFactory) {
     let back = end(&there, &all).await.expect("it ends");
     assert_eq!(taken, all.store.slug);
     assert_ne!(back.slug, taken);
+}
+
+/// The sequences of the versions that the filter lets through, read in pages of `limit`.
+async fn listed(store: &Handle, filter: VersionFilter, limit: usize) -> Vec<u64> {
+    store.walk_versions(filter, limit).await.iter().map(|text| text.version.sequence).collect()
+}
+
+pub(crate) async fn a_gap_of_any_size_in_a_history_costs_nothing(factory: &dyn StoreFactory) {
+    const GAP: u64 = 1 << 52;
+    let world = World::open(factory).await;
+    let store = world.store("Notes").await;
+    let memory = store.create("/a.md", "one").await;
+    store.create("/b.md", "other").await;
+    store.write(edit(memory.id).content("two")).await;
+    store.write(edit(memory.id).content("three")).await;
+    let mut all = whole(&store, 100, u64::MAX).await;
+    // As retention leaves it, had there been that many versions in between.
+    for past in &mut all.past[2..] {
+        let Past::Version(text) = past else { panic!("a version") };
+        text.version.sequence += GAP;
+    }
+    all.store.counters.sequence += GAP;
+    all.store.counters.floor = GAP + 2;
+    let there = World::open(factory).await;
+    put(&there, &all).await.expect("it is not there yet");
+    end(&there, &all).await.expect("it ends");
+    let back = there.handle(store.id);
+    assert_eq!(whole(&back, 100, u64::MAX).await.past, all.past);
+    for limit in [1, 2, 500] {
+        let all = listed(&back, VersionFilter::default(), limit).await;
+        assert_eq!(all, [GAP + 4, GAP + 3, 2, 1], "pages of {limit}");
+        let created = VersionFilter { operations: vec![Operation::Created], ..VersionFilter::default() };
+        assert_eq!(listed(&back, created, limit).await, [2_u64, 1], "pages of {limit}");
+        let nothing = VersionFilter { authors: vec![actor(99)], ..VersionFilter::default() };
+        assert!(listed(&back, nothing, limit).await.is_empty(), "pages of {limit}");
+        let of_memory = VersionFilter { memory: Some(memory.id), ..VersionFilter::default() };
+        assert_eq!(listed(&back, of_memory, limit).await, [GAP + 4, GAP + 3, 1], "pages of {limit}");
+    }
+    let World { storage, workspace, .. } = &there;
+    let told = sound(storage.changes(*workspace, store.id, GAP + 2, 100).await).expect("a feed").told;
+    assert_eq!(told.len(), 2);
+    // It lives on.
+    there.clock.advance(10);
+    back.write(edit(memory.id).content("four")).await;
+    assert_eq!(back.store().await.counters.sequence, GAP + 5);
+    assert_eq!(listed(&back, VersionFilter::default(), 500).await, [GAP + 5, GAP + 4, GAP + 3, 2, 1]);
 }
 
 pub(crate) async fn what_is_left_of_a_deleted_store_is_told_and_goes(factory: &dyn StoreFactory) {

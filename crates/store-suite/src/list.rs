@@ -254,6 +254,7 @@ macro_rules! each_case {
                 what_is_given_up_is_purged,
                 what_is_there_already_is_refused,
                 a_slug_that_is_taken_gives_way,
+                a_gap_of_any_size_in_a_history_costs_nothing,
                 what_is_left_of_a_deleted_store_is_told_and_goes,
             }
             changesets {

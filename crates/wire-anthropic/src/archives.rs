@@ -73,7 +73,7 @@ impl From<TakeError> for ApiError {
             TakeError::Body(error) => error.into(),
             TakeError::Error(error) => error.into(),
             TakeError::Broken(error, done) => Self::from(error).because(format!(
-                "{done} files were imported before somebody else changed the store; the same import again goes on there"
+                "somebody else changed the store when {done} files were imported; the same import again goes on from there"
             )),
         }
     }

@@ -203,6 +203,9 @@ impl From<StorageError> for ApiError {
             StorageError::RedactionPending | StorageError::Unavailable(_) => {
                 Self::new(S::SERVICE_UNAVAILABLE, "api_error", text).retry(1)
             }
+            StorageError::Restoring { secs, .. } => {
+                Self::new(S::SERVICE_UNAVAILABLE, "api_error", text).retry(*secs)
+            }
             StorageError::Full => {
                 Self::new(S::SERVICE_UNAVAILABLE, "api_error", text).code("storage_full").retry(30)
             }

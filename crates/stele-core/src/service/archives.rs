@@ -9,7 +9,7 @@ use crate::import::{OnConflict, Plan};
 use crate::model::{Counters, Memory, Store};
 use crate::refusal::Refusal;
 use crate::restoration::Known;
-use crate::storage::{ChangedAll, Error, Rows, StorageError};
+use crate::storage::{At, ChangedAll, Error, Rows, StorageError};
 use crate::time::Timestamp;
 
 /// Entries of a history that are read at once, and how many bytes of texts.
@@ -62,7 +62,7 @@ impl Stele {
         Ok(found.ok_or(Refusal::StoreNotFound(store))?)
     }
 
-    /// Begins an import into a store: says what is there.
+    /// Begins an import into a store, or plans the rest of one anew: says what is there, and at which sequence.
     ///
     /// # Errors
     /// No create permission, no such store, or one that takes no changes.
@@ -71,7 +71,7 @@ impl Stele {
         caller: &Caller,
         store: StoreId,
         on_conflict: OnConflict,
-    ) -> Result<Plan, Error> {
+    ) -> Result<At<Plan>, Error> {
         caller.may_in(store, Resource::Archive, Action::Update)?;
         let needed = (Resource::Memory, Action::Create);
         self.precondition(caller, store, Target::Store, needed, First::State).await?;
@@ -79,7 +79,8 @@ impl Stele {
             caller.may_in(store, Resource::Memory, Action::Update)?;
         }
         let there = self.snapshot(caller, store).await?;
-        Ok(Plan::new(there.value, on_conflict, self.memories_cap(caller).await?))
+        let most = self.memories_cap(caller).await?;
+        Ok(there.map(|there| Plan::new(there, on_conflict, most)))
     }
 
     /// Carries out a slice of an import that was checked whole.
