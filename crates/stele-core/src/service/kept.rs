@@ -10,7 +10,7 @@ use crate::work::document::{Document, Kept};
 
 /// How often a use case begins again because another writer came first. Within one process changes of one thing take
 /// turns, so this counts the writers of other processes.
-pub(super) const ATTEMPTS: usize = 32;
+pub(super) const ATTEMPTS: usize = 128;
 
 /// A place in a list by creation: after this one.
 pub type Position = (Timestamp, RecordId);
