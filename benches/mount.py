@@ -5,8 +5,8 @@
 once with nothing cached; a mount of 10,000 memories until `find` is complete beside its snapshot over HTTP; create, write
 and close one after the other beside create and fsync on ext4 plus an empty HTTP round trip; how soon a change made elsewhere
 is seen; what an idle mount costs. Wants an idle machine, root, and a folder on ext4 (`STELE_BENCH_DIR`, else the working
-directory). The mount program is called with STORE[:ro] DIR and ends with its standard input (the example `mountpoint`);
-without one it is `stele mount`. Prints figures, bars and the requests that the server saw,
+directory). The mount program is called with STORE[:ro] DIR and ends with its standard input; without one it is
+`stele mount`. Prints figures, bars and the requests that the server saw,
 without those that wait for changes.
 """
 

@@ -26,6 +26,8 @@ if [ "${1:-serve}" = test ]; then
     # Real mounts, and the sandboxes that they show up in.
     need fusermount3 fuse3
     need bwrap bubblewrap
+    # What saves files on a mount, each in its own way, and the histories that are taken in and out.
+    for tool in ed git perl rsync vim; do need "$tool" "$tool"; done
     # The tests start a PostgreSQL of their own.
     ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || need initdb postgresql
 fi
